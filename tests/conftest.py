@@ -5,13 +5,18 @@ from __future__ import annotations
 import gc
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 
+from tests.support.cli import Phoenix, with_claude
+from tests.support.journeys import Answer, Claude
+from tests.support.loopback import Loopback, serve
 from tests.support.settling import settle_pilots
 from tests.support.shared_styles import share_styles
 from tools.known_secrets import SECRETS
@@ -57,6 +62,18 @@ def forget_workspaces() -> Iterator[None]:
     """Forget the folders in which commands of a test could write: no program is taken from one."""
     yield
     programs._workspaces.clear()
+
+
+@pytest.fixture
+async def claude(tmp_path: Path) -> AsyncIterator[Claude]:
+    """Start a loopback Claude with the answers given, for a fresh installation that asks it; both last for the test."""
+    async with AsyncExitStack() as servers:
+
+        async def start(*answers: Answer, **extra: str) -> tuple[Phoenix, Loopback]:
+            server = await servers.enter_async_context(serve(*answers))
+            return with_claude(tmp_path, server.url, **extra), server
+
+        yield start
 
 
 def pytest_collection_finish() -> None:

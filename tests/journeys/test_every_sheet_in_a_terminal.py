@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -14,11 +13,10 @@ from textual._keyboard_protocol import FUNCTIONAL_KEYS
 from textual.keys import _character_to_key
 
 from phoenix_tui.features.catalogue import COMMANDS
-from tests.support.cli import with_claude
-from tests.support.journeys import Answer, calls, picks, says
-from tests.support.loopback import Seen, serve
+from tests.support.journeys import Answer, Claude, calls, picks, says
+from tests.support.loopback import Seen
 from tests.support.pressing_child import MARK, SOCKET, Open
-from tests.support.program import CTRL_Q, Program, program
+from tests.support.program import CTRL_Q, Program, on_screen
 from tests.support.questions import COLOUR, PARTS
 
 pytestmark = pytest.mark.pty
@@ -107,30 +105,26 @@ def answer(seen: Seen) -> Answer:
     return calls("ask_user", questions=[COLOUR, PARTS]) if "ask me" in last else says("# Done\n\n- one\n- two\n")
 
 
-async def test_each_of_them_takes_each_key_twice_and_phoenix_goes_on(tmp_path: Path) -> None:
-    async with serve(picks(answer)) as server:
-        phoenix = with_claude(tmp_path, server.url, EDITOR="true", VISUAL="true", BROWSER="true")
-        async with program(phoenix, module="tests.support.pressing_child", columns=60, rows=16) as running:
-            await running.ready()
-            await running.send("Hello")
-            await running.shows("○ ready", "two")
-            reader, writer = await asyncio.open_unix_connection(phoenix.home / SOCKET)
-            presser = Presser(running, reader, writer)
-            for asks in ("approve this", "ask me"):
-                await presser.press_all(f"{asks}\r".encode())
-                presser.seen.discard("")
-            for command in COMMANDS:
-                if command.name not in SENDS:
-                    await presser.press_all(f"\x1b[200~/{command.name}\x1b[201~\r".encode())
-            for key in (await presser.open(b"")).keys:
-                if key not in LEAVES:
-                    await presser.press_all(bytes_of(key) * 2)
-            await presser.open(b"")
-            await running.send("still here")
-            await running.shows("still here")
-            assert presser.seen >= SHEETS
-            running.type(CTRL_Q)
-            await running.until(lambda: "Quit and stop" in running.words or not running.process.isalive())
-            running.type("y" if running.process.isalive() else "")  # a key may have begun a run
-            assert await running.exit_code() == 0
-            writer.close()
+async def test_each_of_them_takes_each_key_twice_and_phoenix_goes_on(claude: Claude) -> None:
+    phoenix, _ = await claude(picks(answer), EDITOR="true", VISUAL="true", BROWSER="true")
+    async with on_screen(phoenix, module="tests.support.pressing_child", columns=60, rows=16) as running:
+        await running.send("Hello", "○ ready", "two")
+        reader, writer = await asyncio.open_unix_connection(phoenix.home / SOCKET)
+        presser = Presser(running, reader, writer)
+        for asks in ("approve this", "ask me"):
+            await presser.press_all(f"{asks}\r".encode())
+            presser.seen.discard("")
+        for command in COMMANDS:
+            if command.name not in SENDS:
+                await presser.press_all(f"\x1b[200~/{command.name}\x1b[201~\r".encode())
+        for key in (await presser.open(b"")).keys:
+            if key not in LEAVES:
+                await presser.press_all(bytes_of(key) * 2)
+        await presser.open(b"")
+        await running.send("still here", "still here")
+        assert presser.seen >= SHEETS
+        running.type(CTRL_Q)
+        await running.until(lambda: "Quit and stop" in running.words or not running.process.isalive())
+        running.type("y" if running.process.isalive() else "")  # a key may have begun a run
+        assert await running.exit_code() == 0
+        writer.close()

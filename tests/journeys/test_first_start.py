@@ -1,7 +1,8 @@
-"""The first minutes with nothing: no key, no model, no network."""
+"""A first start: a key, trust in the folder, hosts that are reached, runs of scripts in the list."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -10,9 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import phoenix_in
+from tests.support.cli import phoenix_in, with_claude
+from tests.support.extended_folder import LINT, extended, write
 from tests.support.git_repositories import empty_repository
-from tests.support.program import ENTER, ESC, Program, program
+from tests.support.journeys import Claude, calls, result_text, says
+from tests.support.loopback import serve
+from tests.support.program import ENTER, ESC, Program, on_screen, program
+from tests.support.proxying import web_server
+from tests.support.sandboxes import needs_full_enforcement
+from tests.support.waiting import typing_guard
 
 pytestmark = pytest.mark.pty
 
@@ -45,10 +52,8 @@ async def test_the_first_screen_says_nothing_twice_and_its_examples_can_be_sent(
     async with program(phoenix, columns=size[0], rows=size[1]) as running:
         await running.shows("Phoenix", "(trunk)", "What is this project?", "Run the tests", "/key paste an API key")
         assert (running.words.count(phoenix.cwd.name), running.words.count("Type to start")) == (1, 1)
-        running.type("\t\t")
-        await running.shows("┃ What changed since the last commit?")
-        running.type(ENTER)
-        await running.shows("┃ git status --short --branch")
+        await running.press("\t\t", "┃ What changed since the last commit?")
+        await running.press(ENTER, "┃ git status --short --branch")
 
 
 async def test_enter_with_text_never_starts_the_installation(tmp_path: Path) -> None:
@@ -65,13 +70,11 @@ async def test_the_installation_starts_where_it_was_chosen_and_esc_stops_it(tmp_
     elsewhere = {name: "http://127.0.0.1:9" for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")}
     async with program(phoenix_in(tmp_path, PHOENIX_MODEL="", **elsewhere)) as running:
         await running.shows("Enter installs")
-        running.type(ENTER)
-        await running.shows("y download")
+        await running.press(ENTER, "y download")
         assert "Esc stops the download" not in running.words
         running.type("y")
         await running.until(lambda: "Esc stops the download" in running.words or "cannot" in running.words.lower())
-        running.type(ESC)
-        await running.shows("Enter installs")
+        await running.press(ESC, "Enter installs")
 
 
 @pytest.mark.parametrize("end", ["stdin", "stdout"])
@@ -136,3 +139,85 @@ async def test_a_size_that_comes_and_goes_unseen_leaves_no_blank_screen(tmp_path
         running.resize(100, 30)
         running.signal(signal.SIGCONT)
         await running.shows("For a real model, any one of these:", "? help")
+
+
+async def open_sheet(running: Program) -> None:
+    """Run /trust; Esc ends the typing, so that a letter behind it is a key."""
+    await running.press("/trust", "what extends Phoenix")
+    running.type(ESC)
+    await running.lacks("what extends Phoenix")
+    running.type(ENTER)
+
+
+@pytest.mark.pty
+async def test_a_user_trusts_a_repository_and_meets_its_change(claude: Claude) -> None:
+    phoenix, _ = await claude(says("Fine."), says("Fine."))
+    extended(phoenix.cwd)
+    async with on_screen(phoenix, columns=80, rows=24) as running:
+        await running.until(lambda: "/trust" in running.text, "the notice")
+        assert not (phoenix.home / "trust.json").exists()
+        await open_sheet(running)
+        await running.shows("Extensions of this folder", f"PreToolUse Bash: {LINT}", "Not used yet.")
+        await running.press("y", "Used from now on: 2 hooks, 1 server, 1 skill and 1 command.")
+        running.type(ESC)
+        await running.lacks("Used from now on")
+        write(phoenix.cwd / "scripts/lint.py", "import evil\n")
+        await running.send("Hello")
+        await running.until(lambda: "lint.py changed" in running.text, "the second notice")
+        await running.shows("Fine.")
+        await open_sheet(running)
+        await running.shows("so what runs programs is off.")
+        await running.press("s", "-print('fine')", "+import evil")
+    assert "import evil" not in (phoenix.home / "trust.json").read_text()
+
+
+HOSTS = json.dumps({f"{name}.example": [["127.0.0.1"]] for name in ("one", "two", "three")})
+
+
+def fetches(port: int, *names: str) -> str:
+    """A command that fetches a page of each host, one after the other."""
+    return "; ".join(f"curl -sS -m 60 http://{name}.example:{port}/" for name in names)
+
+
+async def test_each_host_is_asked_about_and_a_rule_is_kept_for_the_next_command(tmp_path: Path) -> None:
+    await needs_full_enforcement()
+    async with web_server([]) as port:
+        first, second = fetches(port, "one", "two"), fetches(port, "one")
+        answers = (
+            calls("bash", command=first),
+            says("First."),
+            calls("bash", "toolu_2", command=second),
+            says("Second."),
+        )
+        async with serve(*answers) as server:
+            phoenix = with_claude(tmp_path, server.url, PHOENIX_SANDBOX="", TEST_HOSTS=HOSTS)
+            (phoenix.home / "config.toml").write_text('network = []\npermission_mode = "auto"\n')
+            async with on_screen(phoenix, module="tests.support.hosts_screen", columns=120) as running:
+                await running.send("Do it", f"wants to reach one.example:{port}", "Always in this project", "Any host")
+                await typing_guard()
+                await running.press("3", f"wants to reach two.example:{port}")
+                await typing_guard()
+                await running.press("5", "First.", f"net(one.example:{port})", "the user did not allow two.example")
+                assert "hello" in result_text(server.requests[1])
+                assert f"the user did not allow two.example:{port}" in result_text(server.requests[1])
+                await running.send("Again", "Second.")
+                assert "hello" in result_text(server.requests[3])
+
+
+async def test_runs_of_scripts_are_found_and_do_not_fill_the_list(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path)
+    for number in range(3):
+        await phoenix.run("-p", f"hello script {number}")
+    await phoenix.run("-p", "-n", "Named by hand", "hello")
+    listed = await phoenix.run("conversations", "list", "--json")
+    assert [one["scripted"] for one in listed.json] == [False, True, True, True]
+    async with on_screen(phoenix, columns=120, rows=30) as running:
+        await running.shows("Named by hand")
+        assert "hello script" not in running.text
+        await running.send("/resume", "Resume a conversation", "hello script 2", "by a script")
+        running.type(ESC)
+        await running.lacks("Resume a conversation")
+        await running.send("/resume hello script 1", "did not understand", "hello script 1", "2 conversations")
+        await running.send("hello", "summarize this conversation", "2 conversations")
+    again = await phoenix.run("conversations", "list", "--json")
+    assert sum(one["scripted"] for one in again.json) == 2

@@ -12,9 +12,8 @@ import pytest
 
 from tests.journeys.test_leaving import given_back
 from tests.support.cli import Phoenix, with_claude
-from tests.support.journeys import calls, rows, says
-from tests.support.loopback import serve
-from tests.support.program import CTRL_N, ENTER, ESC, Program, alive, mark, program
+from tests.support.journeys import Claude, calls, rows, says
+from tests.support.program import CTRL_N, ENTER, ESC, Program, alive, mark, on_screen
 from tests.support.waiting import poll
 
 pytestmark = pytest.mark.pty
@@ -60,61 +59,46 @@ async def waiting(folder: Path, script: str = "") -> AsyncGenerator[Program]:
     phoenix = with_guest(with_claude(folder, NOBODY))
     if script:
         (phoenix.cwd / "guest").write_text(script)
-    async with program(phoenix, columns=80, rows=24) as running:
-        await running.ready()
-        await running.send("!. ./guest")
-        await running.shows("before", NEEDS)
+    async with on_screen(phoenix, columns=80, rows=24) as running:
+        await running.send("!. ./guest", "before", NEEDS)
         yield running
 
 
 async def lent(running: Program) -> None:
-    running.type(ENTER)
-    await running.shows("guest 24x80")
+    await running.press(ENTER, "guest 24x80")
     await running.lacks("needs your terminal")
 
 
 async def test_it_has_every_key_and_the_size_comes_back_for_a_key_and_ends_by_itself(tmp_path: Path) -> None:
     async with waiting(tmp_path) as running:
         await lent(running)
-        running.type(b"\x03\x1a" + ESC)
-        await running.shows("guest 24x80 031a1b")
+        await running.press(b"\x03\x1a" + ESC, "guest 24x80 031a1b")
         running.resize(100, 30)
         await running.shows("guest 30x100 031a1b")
-        running.type(b"\x1d")
-        await running.shows("guest 30x100 031a1b1d")
-        running.type(RETURNS)
-        await running.shows("before", NEEDS, "bash")
+        await running.press(b"\x1d", "guest 30x100 031a1b1d")
+        await running.press(RETURNS, "before", NEEDS, "bash")
         await running.lacks("guest 30x100")
-        running.type(ENTER)
-        await running.shows("guest 30x100 031a1b1d")
-        running.type("q")
-        await running.shows("│ before", "│ after", "ready")
+        await running.press(ENTER, "guest 30x100 031a1b1d")
+        await running.press("q", "│ before", "│ after", "ready")
         await running.lacks("guest 30x100")
-        running.type("typed")
-        await running.shows("┃ typed")
+        await running.press("typed", "┃ typed")
     [(text,)] = rows(with_claude(tmp_path, ""), "SELECT output_text FROM tool_calls")
     assert text == "before\nafter\n[exit code 0]"
 
 
-async def test_other_conversations_go_on_while_it_is_lent(tmp_path: Path) -> None:
-    async with serve(calls("bash", command="until [ -e gate ]; do sleep 0.02; done"), says("Done.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        with_guest(phoenix)
-        async with program(phoenix, "--permission-mode", "auto") as running:
-            await running.ready()
-            await running.send("Work")
-            await running.shows("▸ bash")
-            running.type(CTRL_N)
-            await running.ready()
-            await running.send("!. ./guest")
-            await running.shows(NEEDS)
-            running.type(ENTER)
-            await running.shows("guest 30x100")
-            (phoenix.cwd / "gate").touch()
-            assert await poll(lambda: rows(phoenix, "SELECT 1 FROM messages WHERE text = 'Done.'") == [(1,)])
-            assert "guest 30x100" in running.text
-            running.type("q")
-            await running.shows("│ after", "ready")
+async def test_other_conversations_go_on_while_it_is_lent(claude: Claude) -> None:
+    phoenix, _ = await claude(calls("bash", command="until [ -e gate ]; do sleep 0.02; done"), says("Done."))
+    with_guest(phoenix)
+    async with on_screen(phoenix, "--permission-mode", "auto") as running:
+        await running.send("Work", "▸ bash")
+        running.type(CTRL_N)
+        await running.ready()
+        await running.send("!. ./guest", NEEDS)
+        await running.press(ENTER, "guest 30x100")
+        (phoenix.cwd / "gate").touch()
+        assert await poll(lambda: rows(phoenix, "SELECT 1 FROM messages WHERE text = 'Done.'") == [(1,)])
+        assert "guest 30x100" in running.text
+        await running.press("q", "│ after", "ready")
 
 
 @pytest.mark.parametrize("does", ["floods", "floods a slow line", "dies on the alternate screen"])
@@ -126,15 +110,12 @@ async def test_the_screen_comes_back_from_a_program_that(tmp_path: Path, does: s
         running.type(does[0])
         if does.startswith("floods"):
             await running.shows("flood flood flood")
-            running.type(RETURNS)
-            await running.shows("before", NEEDS, "bash")
-            running.type(ESC)
-            await running.shows("[stopped by the user after ")
+            await running.press(RETURNS, "before", NEEDS, "bash")
+            await running.press(ESC, "[stopped by the user after ")
         await running.shows("│ before", "ready")
         await running.lacks("flood")
         assert running.raw.rfind(b"\x1b[?1000h") > running.raw.rfind(b"\x1b[?1000l"), "the mouse is Phoenix's again"
-        running.type("typed")
-        await running.shows("┃ typed")
+        await running.press("typed", "┃ typed")
 
 
 STUBBORN = "echo before; (setsid sleep MARK &); trap '' INT HUP TERM; printf '\\033[?1049h\\033[?1000hguest'; "
@@ -145,8 +126,7 @@ STUBBORN += "sleep MARK; sleep MARK; sleep MARK"
 async def test_whatever_ends_phoenix_leaves_no_process_and_gives_the_terminal_back(tmp_path: Path, end: str) -> None:
     marked = mark()
     async with waiting(tmp_path, STUBBORN.replace("MARK", marked)) as running:
-        running.type(ENTER)
-        await running.shows("guest")
+        await running.press(ENTER, "guest")
         await running.until(lambda: len(alive(f"sleep\0{marked}")) == 2, "two sleeping processes")
         if end == "a closed terminal":
             running.hang_up()
@@ -165,5 +145,4 @@ async def test_a_phoenix_that_is_stopped_meanwhile_gives_the_terminal_to_the_she
         before = len(running.raw)
         running.signal(signal.SIGCONT)
         await running.until(lambda: b"guest 24x80" in running.raw[before:], "all of it, drawn again")
-        running.type("xq")
-        await running.shows("│ before", "│ after", "ready")
+        await running.press("xq", "│ before", "│ after", "ready")

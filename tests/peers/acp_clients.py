@@ -20,15 +20,16 @@ from typing import Any, Final, TypeAlias
 
 from tests.support.acp_client import replies
 from tests.support.cli import ROOT, Phoenix, with_claude
+from tests.support.journeys import calls, says
 from tests.support.loopback import Answer, serve
-from tests.support.loopback_agents import calls, never_ends, says
+from tests.support.loopback_agents import never_ends
 
 PACKAGES: Final = ("@agentclientprotocol/sdk", "acpx")
 SCRIPT: Final = Path(__file__).with_name("acp_client_script.mjs")
 NO_NODE: Final = "The clients were not run: node and npm are not on the PATH."
-RUNS: Final = calls("bash", {"command": "echo one > made.txt"})
-READS: Final = calls("read_file", {"path": "here.txt"})
-PLAN: Final = calls("todo_write", {"items": [{"text": "one", "status": "in_progress"}]})
+RUNS: Final = calls("bash", command="echo one > made.txt")
+READS: Final = calls("read_file", path="here.txt")
+PLAN: Final = calls("todo_write", items=[{"text": "one", "status": "in_progress"}])
 DONE: Final = says("Done.")
 Scenarios: TypeAlias = Mapping[str, tuple[tuple[Answer, ...], dict[str, Any]]]
 SDK: Final[Scenarios] = {

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from tests.support.cli import ROOT, with_claude
+from tests.support.journeys import calls, says
 from tests.support.loopback import Answer, serve
-from tests.support.loopback_agents import calls, never_ends, says
+from tests.support.loopback_agents import never_ends
 from tests.support.loopback_anthropic import refuses
 from tests.support.mcp_phoenix import UNFORKED
 
@@ -31,9 +32,9 @@ SCRIPT: Final = Path(__file__).with_name("sdk_host_script.py")
 NODE_SCRIPT: Final = Path(__file__).with_name("sdk_host_script.mjs")
 NO_NODE: Final = "The SDK for Node was not run: node and npm are not on the PATH."
 Scenarios: TypeAlias = Mapping[str, tuple[tuple[Answer, ...], dict[str, Any]]]
-RUNS: Final = calls("bash", {"command": "echo one > made.txt"})
-PLANS: Final = calls("exit_plan", {"plan": "# Plan\n1. Write"})
-WRITES: Final = calls("write_file", {"path": "made.txt", "content": "one\n"}, "toolu_2")
+RUNS: Final = calls("bash", command="echo one > made.txt")
+PLANS: Final = calls("exit_plan", plan="# Plan\n1. Write")
+WRITES: Final = calls("write_file", "toolu_2", path="made.txt", content="one\n")
 DONE: Final = says("Done.")
 SUCCESS: Final = {"result": "Done.", "subtype": "success", "is_error": False}
 SCENARIOS: Final[Scenarios] = {
@@ -44,10 +45,10 @@ SCENARIOS: Final[Scenarios] = {
     "plan": ((PLANS, WRITES, DONE), SUCCESS | {"asked": ["ExitPlanMode"], "made": "one\n"}),
     "refusal": ((RUNS, DONE), {"raised": "error_during_execution", "made": None}),
     "hooks": ((RUNS, DONE), SUCCESS | {"calls": ["PreToolUse Bash", "PostToolUse Bash"], "made": "one\n"}),
-    "server": ((calls("mcp__calc__add", {"a": 2, "b": 3}), DONE), SUCCESS | {"args": {"a": 2, "b": 3}}),
-    "elicitation": ((calls("mcp__kinds__form", {}), DONE), SUCCESS | {"told": "cancel None"}),
+    "server": ((calls("mcp__calc__add", a=2, b=3), DONE), SUCCESS | {"args": {"a": 2, "b": 3}}),
+    "elicitation": ((calls("mcp__kinds__form"), DONE), SUCCESS | {"told": "cancel None"}),
     "structured": (
-        (calls("submit_structured", {"city": "Basel"}), DONE),
+        (calls("submit_structured", city="Basel"), DONE),
         {"structured": {"city": "Basel"}, "subtype": "success"},
     ),
     "agents": ((DONE,), SUCCESS),

@@ -28,8 +28,8 @@ from typing import Any, Final, cast
 from engine.ports.extensions import HookEvent
 from tests.peers.rows import Row, heading, judged, told
 from tests.support.cli import Phoenix, Ran, with_claude
+from tests.support.journeys import calls, says
 from tests.support.loopback import Answer, Loopback, serve
-from tests.support.loopback_agents import calls, says
 from tests.support.program import ENTER, program
 
 AUTO: Final = ("--trust", "--permission-mode", "auto")
@@ -87,7 +87,7 @@ async def skill_rows(skill: Path, *, on_screen: bool) -> AsyncGenerator[Row]:
     """Rows of one skill."""
     name, tail = skill.name, last_line(skill)
     scripts = scripts_of(skill)
-    answers = [calls("skill", {"skill": name}), *(_help(name, skill, path) for path in scripts), says(DONE)]
+    answers = [calls("skill", skill=name), *(_help(name, skill, path) for path in scripts), says(DONE)]
     async with work(answers) as (phoenix, server):
         _install(skill, phoenix)
         ran = await phoenix.run("-p", *AUTO, "--output-format", "json", "Begin.")
@@ -114,7 +114,7 @@ def _install(skill: Path, phoenix: Phoenix) -> None:
 
 def _help(name: str, skill: Path, path: Path) -> Answer:
     place = Path(".claude") / "skills" / name / path.relative_to(skill)
-    return calls("bash", {"command": f"{INTERPRETERS[path.suffix]} '{place}' --help 2>&1 </dev/null | tail -3"})
+    return calls("bash", command=f"{INTERPRETERS[path.suffix]} '{place}' --help 2>&1 </dev/null | tail -3")
 
 
 def _script_row(path: Path, result: str) -> Row:
@@ -142,7 +142,7 @@ async def _screen_row(skill: Path, tail: str) -> Row:
 async def hook_rows(hook: Path, *, on_screen: bool) -> AsyncGenerator[Row]:
     """Rows of one hook."""
     plan = _plan(hook)
-    answers = [calls(name, given, f"toolu_{place}") for place, (name, given) in enumerate(plan["calls"])]
+    answers = [calls(name, f"toolu_{place}", **given) for place, (name, given) in enumerate(plan["calls"])]
     answers += [says(text) for text in plan["answers"]]
     async with work(answers) as (phoenix, server):
         _equip(hook, plan, phoenix)

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
 import phoenix_tui.features.changes as module
 from phoenix_tui.features.changes import Uncommitted, find_uncommitted
+from tests.support.git_repositories import git
 from tests.support.plain_runner import PlainRunner
 
 ODD = 'a "b"\té.txt'
-
-
-def git(folder: Path, *arguments: str) -> None:
-    mine = {"HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.environ["PATH"]}
-    who = ("-c", "user.name=n", "-c", "user.email=e", "-c", "init.defaultBranch=main")
-    subprocess.run(("git", *who, *arguments), cwd=folder, env=mine, check=True, capture_output=True)
 
 
 def repository(folder: Path, **files: str) -> None:

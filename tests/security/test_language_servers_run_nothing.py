@@ -11,8 +11,8 @@ import pytest
 from phoenix_tui.wiring.edit_services import FILE, AllowedFolders
 from tests.support.cli import Phoenix, with_claude
 from tests.support.git_repositories import empty_repository
+from tests.support.journeys import calls, says
 from tests.support.loopback import serve
-from tests.support.loopback_agents import calls, says
 from tests.support.outside import folder_outside_temp
 from tools.lsp.definitions import KNOWN_SERVERS
 
@@ -42,8 +42,8 @@ def place() -> Iterator[Path]:
 
 async def edited(place: Path, *, allowed: bool, project: str = "", flags: tuple[str, ...] = ()) -> tuple[bool, str]:
     """Edit a file of each language; True where something that was planted ran, and what the model read."""
-    writes = [calls("write_file", {"path": name, "content": "x\n"}, f"t{name}") for name in FILES.values()]
-    async with serve(*writes, calls("bash", {"command": "true"}, "end"), says("Done.")) as server:
+    writes = [calls("write_file", f"t{name}", path=name, content="x\n") for name in FILES.values()]
+    async with serve(*writes, calls("bash", "end", command="true"), says("Done.")) as server:
         path = ":".join(f"{place}/work/{folder}" for folder in FOLDERS)
         phoenix = with_claude(place, server.url, PATH=f"{path}:bin:.:/usr/bin:/bin")
         mark = planted(phoenix)

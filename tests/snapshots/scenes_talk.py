@@ -1,4 +1,4 @@
-"""A conversation at work: questions, running tools, diffs, streaming, errors, the block cursor."""
+"""Scenes of a conversation: its start, what is said and done in it, questions and plans."""
 
 from __future__ import annotations
 
@@ -12,24 +12,19 @@ from engine.machine.messages import Origin, Role, TextBlock
 from engine.machine.states import RETRIES, AwaitingLlm, Errored, Idle, RetryWait, Run, StopCause
 from engine.machine.texts import describe_stop
 from engine.updates import LiveTextDropped, RunEnded, TextArrived, ToolDrafted, ToolProgressed
+from phoenix_tui.features.service_interfaces import LocalOffer
 from phoenix_tui.styles.themes import HIGH_CONTRAST, LIGHT
-from tests.snapshots.booth import ALL, MIDDLE, SMALL, Booth, Size
-from tests.snapshots.told import (
-    Teller,
-    asks_to_patch,
-    asks_to_run,
-    call,
-    fails,
-    fixes,
-    model_of,
-    patches,
-    reads,
-)
-from tests.support.fake_engine import RUN
+from tests.phoenix_tui.shell.test_shell_ask import ask_question
+from tests.phoenix_tui.shell.test_shell_todo import plan_question
+from tests.snapshots.booth import ALL, LARGE, MIDDLE, SMALL, Booth, Size
+from tests.snapshots.told import Teller, asks_to_patch, asks_to_run, call, fails, fixes, model_of, patches, reads
+from tests.support.fake_engine import RUN, FakeOnboarding
+from tests.support.questions import COLOUR, PARTS
 from tests.support.shell import Shell
 from tests.support.still_time import UPTIME
 from tests.support.story import CODE, REPORT
 from tools.contract import OutputChunk
+from tools.displays import TodoItem, TodoList, TodoStatus
 
 SOAK: Final = call("soak", "bash", command="sh soak.sh")
 ROUNDS: Final = "".join(f"round {n}: 250 webhooks forwarded, 0 lost\n" for n in range(1, 8))
@@ -116,24 +111,19 @@ async def blocks(place: Booth) -> None:
     """The block cursor on code, on a prompt, on a change; the list of turns."""
     async with talking(place, fixes, _shows_the_loop) as shell:
         await shell.until(lambda: "make test" in shell.text)
-        await shell.pilot.press("alt+up", "j")
-        await shell.until(lambda: "▌python code" in shell.text)
+        await shell.press("alt+up", "j", shows="▌python code")
         await place.take(shell, "code")
-        await shell.pilot.press("escape")
-        await shell.until(lambda: "▌" not in shell.text)
-        await shell.pilot.press("f2")
-        await shell.until(lambda: "Turns" in shell.text)
+        await shell.press("escape", until=lambda: "▌" not in shell.text)
+        await shell.press("f2", shows="Turns")
         await place.take(shell, "turns")
-        await shell.pilot.press("escape")
-        await shell.until(lambda: shell.top is shell.screen)
-        await shell.pilot.press("ctrl+o", "alt+up", "g")
-        await shell.until(lambda: "▌prompt" in shell.text)
+        await shell.press("escape", until=lambda: shell.top is shell.screen)
+        await shell.press("ctrl+o", "alt+up", "g", shows="▌prompt")
         await place.take(shell, "prompt", (SMALL,))
         await shell.until(lambda: shell.top is shell.screen)
         for _ in range(12):
             if "▌patch" in shell.text:
                 break
-            await shell.pilot.press("j")
+            await shell.press("j")
         await shell.until(lambda: "▌patch" in shell.text)
         await place.take(shell, "diff")
 
@@ -184,10 +174,117 @@ ONES: Final = {
     "retrying": one(waits, shows=f"retrying 1/{RETRIES}", sizes=(SMALL, MIDDLE)),
     "refused": one(refused, shows="paste a key"),
 }
-SCENES: Final = {
-    **{name: made(name) for name, made in ONES.items()},
-    "interrupted": interrupted,
-    "blocks": blocks,
-    "plain": plain,
-    "titles": titled,
+
+
+MEBIBYTE: Final = 1 << 20
+OFFER: Final = LocalOffer("qwen2.5-coder-1.5b", 1_066 * MEBIBYTE, 1_900 * MEBIBYTE, "huggingface.co/Qwen")
+
+
+async def welcome(place: Booth) -> None:
+    """Start without a configuration."""
+    async with place.opened(onboarding=FakeOnboarding(OFFER)) as shell:
+        await shell.until(lambda: "No model yet" in shell.text)
+        await place.take(shell, "welcome")
+
+
+async def working(place: Booth) -> None:
+    """A model is there, nothing was said."""
+    async with place.opened(model="anthropic/claude-sonnet-5-5") as shell:
+        await place.take(shell, "new", (SMALL,))
+
+
+BOTH: Final = (SMALL, LARGE)
+LONG: Final[dict[str, Any]] = {
+    "question": "再試行の上限はどこに置きますか。Where shall the upper bound live, given that both clients read it?",
+    "header": "Upper bound",
+    "options": [
+        {
+            "label": "In relay/retry.py beside the doubling, as a constant that the tests import",
+            "description": "One place; the command line cannot change it. \x1b[2JNothing else is touched.",
+        },
+        {"label": "In the settings", "description": "Users can change it.", "preview": "[retry]\nmost_seconds = 30"},
+    ],
 }
+
+
+async def questions(place: Booth) -> None:
+    """One question, three of them, the selected option with its preview, the line for own words."""
+    for name, asked in (("one", (COLOUR,)), ("several", (LONG, PARTS, COLOUR))):
+        async with place.opened() as shell:
+            await shell.say("Bound the delay")
+            shell.conversation.ask(ask_question(*asked))
+            await shell.shows("1 ( )")
+            shell.answering.since = shell.question.gate.since = shell.answering.typed_at = 0.0  # long ago
+            shown = shell.question._question
+            assert shown is not None
+            shell.question._offer(shown, guarded=False)
+            await place.take(shell, name, BOTH)
+            if name == "several":
+                await shell.press("down", "down", shows="most_seconds")
+                await place.take(shell, "selected", BOTH)
+                await shell.press("o", shows="Enter takes your words")
+                await place.take(shell, "words", (SMALL,))
+
+
+ITEMS: Final = (
+    TodoItem("Read tests/test_backoff.py", TodoStatus.COMPLETED),
+    TodoItem("Find where the delay is doubled", TodoStatus.COMPLETED),
+    TodoItem("Ask about the upper bound", TodoStatus.CANCELLED),
+    TodoItem("Bound the delay in relay/retry.py", TodoStatus.IN_PROGRESS, "Bounding the delay in relay/retry.py"),
+    TodoItem("再試行の上限をテストで確かめる。長い文でも列は揃ったままで、途中で切れるときは文字の境目で切れる。"),
+    TodoItem(f"Rename {'retry_with_exponential_backoff_' * 8}"),
+    TodoItem("Clear\x1b[2J the\x07 bell and \u202eright to left\u202c"),
+)
+MANY: Final = tuple(
+    TodoItem(f"Migrate table number {number}", TodoStatus.COMPLETED if number < 40 else TodoStatus.PENDING)
+    for number in range(1, 101)
+)
+
+
+async def todo_list(place: Booth) -> None:
+    """No list, one row of it, all of it, a hundred items."""
+    async with place.opened() as shell:
+        conversation = await shell.say("Fix the backoff")
+        await shell.press("ctrl+t", until=lambda: shell.toasts)
+        await place.take(shell, "empty", (SMALL,))
+        conversation.set_todos(TodoList(ITEMS))
+        await shell.shows("todo 3/7")
+        await place.take(shell, "row", BOTH)
+        await shell.press("ctrl+t", shows="[>]")
+        await place.take(shell, "all", BOTH)
+        conversation.set_todos(TodoList(MANY))
+        await shell.shows("39/100")
+        await place.take(shell, "hundred", BOTH)
+        await shell.press("escape", "ctrl+t", "ctrl+l", until=lambda: shell.rows.has_focus)
+        await place.take(shell, "in-the-list", BOTH)
+
+
+SHORT: Final = """# Bound the delay
+
+The delay in `relay/retry.py` doubles without a limit.
+
+1. Add `max_delay = 60.0` to **Backoff**
+2. Use it in `next_delay`
+3. Test it: `tests/test_backoff.py`
+
+| file | change |
+|---|---|
+| relay/retry.py | +4 -1 |
+| tests/test_backoff.py | +12 |
+"""
+WORDS: Final = f"表を移す, and {'check_each_column_' * 6}"
+LONG_PLAN: Final = "\n\n".join(f"## Step {number}\n\nMigrate table number {number}, {WORDS}" for number in range(1, 40))
+
+
+async def plan(place: Booth) -> None:
+    """A plan, a long one, the line for remarks, the editor."""
+    for name, text in (("short", SHORT), ("long", LONG_PLAN)):
+        async with place.opened() as shell:
+            await shell.say("Bound the delay")
+            shell.conversation.ask(plan_question(text))
+            await shell.shows("1 a")
+            await place.take(shell, name, BOTH)
+            if name == "short":
+                shell.answering.since = shell.question.gate.since = shell.answering.typed_at = 0.0  # long ago
+                await shell.press("r", shows="Enter sends your remarks")
+                await place.take(shell, "remarks", (SMALL,))

@@ -9,10 +9,12 @@ from contextlib import closing
 from typing import Any, TypeAlias
 
 from tests.support.cli import Phoenix
-from tests.support.loopback import Seen, Talk
+from tests.support.loopback import Loopback, Seen, Talk
 from tests.support.loopback_anthropic import event, plays, recording, refuse, start, stop, text, tool
 
 Answer: TypeAlias = Callable[[Talk], Awaitable[None]]
+Claude: TypeAlias = Callable[..., Awaitable[tuple[Phoenix, Loopback]]]
+"""The fixture `claude`: a fresh installation, and the loopback Claude with these answers that it asks."""
 
 
 def says(*pieces: str) -> Answer:
@@ -20,7 +22,7 @@ def says(*pieces: str) -> Answer:
     return plays(recording(start(), text(0, *pieces), stop()))
 
 
-def calls(name: str, call_id: str = "toolu_1", **arguments: Any) -> Answer:
+def calls(name: str, call_id: str = "toolu_1", /, **arguments: Any) -> Answer:
     """A reply that calls one tool."""
     return calls_all((name, call_id, arguments))
 

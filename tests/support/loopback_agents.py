@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from tests.support.journeys import calls, says
 from tests.support.loopback import Answer, Talk
-from tests.support.loopback_anthropic import plays, recording, start, stop, text, tool
+from tests.support.loopback_anthropic import recording, start, text
 
 UNEXPECTED = "Nothing was scripted for this."
 
@@ -22,29 +23,19 @@ def by_last_message(answers: Mapping[str, Answer]) -> Answer:
     return answer
 
 
-def says(words: str) -> Answer:
-    """A reply of text alone."""
-    return plays(recording(start(), text(0, words), stop()))
-
-
-def calls(name: str, arguments: Mapping[str, object], call_id: str = "toolu_1") -> Answer:
-    """A reply that calls one tool."""
-    return plays(recording(start(), tool(0, name, json.dumps(arguments), tool_id=call_id), stop("tool_use")))
-
-
 def spawns(*tasks: str, call_id: str = "toolu_spawn", **more: object) -> Answer:
     """A reply that starts sub-agents and waits for them."""
-    return calls("spawn_agents", {"tasks": [{"task": task} for task in tasks]} | more, call_id)
+    return calls("spawn_agents", call_id, tasks=[{"task": task} for task in tasks], **more)
 
 
 def begins(task: str, call_id: str = "toolu_begin") -> Answer:
     """A reply that starts a sub-agent in the background."""
-    return calls("spawn_task", {"task_description": task, "initial_prompt": task}, call_id)
+    return calls("spawn_task", call_id, task_description=task, initial_prompt=task)
 
 
 def submits(result: str) -> Answer:
     """A reply that hands in a result."""
-    return calls("submit_result", {"result": result}, "toolu_submit")
+    return calls("submit_result", "toolu_submit", result=result)
 
 
 async def never_ends(talk: Talk) -> None:

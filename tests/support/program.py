@@ -34,7 +34,8 @@ MOST_DRAWN = 5_000
 UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>=][0-9;]*[a-z]|\x1b\[\?[0-9;]*\$p|\x1b\[\?u")
 """Kitty keys and mode queries: pyte would print them."""
 UNFINISHED = re.compile(rb"\x1b(?:\[[0-9;:<>=?$]*)?\Z")
-ESC, ENTER, CTRL_C, CTRL_D, CTRL_N, CTRL_Q = b"\x1b", b"\r", b"\x03", b"\x04", b"\x0e", b"\x11"
+ESC, ENTER, TAB, CTRL_C, CTRL_D, CTRL_N, CTRL_Q = b"\x1b", b"\r", b"\t", b"\x03", b"\x04", b"\x0e", b"\x11"
+LEFT, RIGHT, UP, DOWN = b"\x1b[D", b"\x1b[C", b"\x1b[A", b"\x1b[B"
 
 
 class Program:
@@ -92,6 +93,11 @@ class Program:
         """Type, as a keyboard would."""
         os.write(self.process.fd, keys.encode() if isinstance(keys, str) else keys)
 
+    async def press(self, keys: bytes | str, *texts: str) -> None:
+        """Type, and wait until all of these texts are on the screen."""
+        self.type(keys)
+        await self.shows(*texts)
+
     def paste(self, text: str) -> None:
         """Paste, as a terminal with bracketed paste would."""
         self.type(f"\x1b[200~{text}\x1b[201~")
@@ -137,11 +143,10 @@ class Program:
         """Wait until it takes keys and all services are open."""
         await self.shows("? help")
 
-    async def send(self, text: str) -> None:
-        """Type a message, see it in the composer, press Enter."""
-        self.type(text)
-        await self.shows(text)
-        self.type(ENTER)
+    async def send(self, text: str, *texts: str) -> None:
+        """Type a message, see it in the composer, press Enter, and wait until all of these texts are on the screen."""
+        await self.press(text, text)
+        await self.press(ENTER, *texts)
 
     async def exit_code(self, seconds: float = DEADLINE) -> int:
         """Wait for its end; minus the signal's number when a signal ended it."""
@@ -230,6 +235,22 @@ async def program(
         running.close()
     if not running.expects_faults:
         assert [report.read_text() for report in (phoenix.home / "logs").glob("crash-*.txt")] == []
+
+
+@asynccontextmanager
+async def on_screen(phoenix: Phoenix, *arguments: str, **terminal: Any) -> AsyncGenerator[Program]:
+    """Phoenix in a terminal as `program` makes it, once it takes keys and all services are open."""
+    async with program(phoenix, *arguments, **terminal) as running:
+        await running.ready()
+        yield running
+
+
+@asynccontextmanager
+async def in_lines(phoenix: Phoenix, *arguments: str, columns: int = 100) -> AsyncGenerator[Program]:
+    """Phoenix in lines that waits for a message, in a terminal from which nothing scrolls away during a test."""
+    async with program(phoenix, "--screen-reader", *arguments, rows=200, columns=columns) as running:
+        await running.shows("You:")
+        yield running
 
 
 def fresh_attributes() -> list[Any]:

@@ -10,8 +10,9 @@ from typing import Any, Final, TypeAlias
 
 from tests.support.cli import Ran, ended, with_claude
 from tests.support.counting_server import CountingServer
+from tests.support.journeys import calls, says
 from tests.support.loopback import Answer, Talk, serve
-from tests.support.loopback_agents import begins, by_last_message, calls, never_ends, says, spawns, submits
+from tests.support.loopback_agents import begins, by_last_message, never_ends, spawns, submits
 from tests.support.loopback_anthropic import (
     TINY_PNG,
     Event,
@@ -121,16 +122,14 @@ async def _is_routed(folder: Path) -> Ran:
     return ran
 
 
-_FIVE: Final = [
-    calls("write_file", {"path": f"f{number}", "content": "x" * 250_000}, f"toolu_{number}") for number in range(5)
-]
+_FIVE: Final = [calls("write_file", f"toolu_{number}", path=f"f{number}", content="x" * 250_000) for number in range(5)]
 """More in refused inputs than fits into a line."""
 RUNS: Final[dict[str, Recorded]] = {
     "success": _asks(_plays(text(0, "Hel", "lo."), stop())),
     "hostile text": _asks(_plays(text(0, HOSTILE), stop())),
     "thinking": _asks(_plays(thinking(0, "Hm", signature="s"), redacted(1, "zz"), text(2, "So."), stop())),
     "tools": _asks(_plays(text(0, "I look."), tool(1, "bash", '{"command": "ls"}'), stop("tool_use")), says("Done.")),
-    "refused tools": _asks(calls("bash", {"command": "ls"}), says("Not."), flags=()),
+    "refused tools": _asks(calls("bash", command="ls"), says("Not."), flags=()),
     "large refused tools": _asks(*_FIVE, says("Not."), flags=()),
     "error of the server": _asks(refuses(400, "invalid_request_error", "no"), code=1),
     "bad key": _asks(refuses(401, "authentication_error", "bad key"), code=41),
@@ -139,8 +138,8 @@ RUNS: Final[dict[str, Recorded]] = {
     "a refusal": _counted("[refuse]", 1),
     "interrupted": _stopped(never_ends, signal.SIGINT, 130),
     "terminated": _stopped(never_ends, signal.SIGTERM, 143),
-    "turns": _asks(calls("bash", {"command": "true"}), flags=(*AUTO, "--max-turns", "1"), code=53),
-    "budget": _asks(calls("bash", {"command": "true"}), flags=(*AUTO, "--max-budget-usd", "0.00001"), code=53),
+    "turns": _asks(calls("bash", command="true"), flags=(*AUTO, "--max-turns", "1"), code=53),
+    "budget": _asks(calls("bash", command="true"), flags=(*AUTO, "--max-budget-usd", "0.00001"), code=53),
     "time": _asks(never_ends, flags=(*AUTO, "--timeout", "0.3"), code=53),
     "unknown price": _asks(says("Hi."), model="anthropic/claude-nobody-knows"),
     "sub-agents": _asks_by(

@@ -136,9 +136,29 @@ class ScreenDriver:
         """Wait until the app would leave; it stays, since a pilot cannot pause an app that is gone."""
         assert await poll(lambda: self.exits), "it did not end"
 
-    async def type(self, text: str) -> None:
+    async def type(
+        self, text: str, *keys: str, shows: str | tuple[str, ...] = (), until: Callable[[], object] | None = None
+    ) -> None:
+        """Type a text, press keys, then wait as `press` does."""
         names = {" ": "space", "/": "slash", "@": "at", "!": "exclamation_mark", ".": "full_stop", "?": "question_mark"}
-        await self.pilot.press(*(names.get(letter, letter) for letter in text))
+        await self.press(*(names.get(letter, letter) for letter in text), *keys, shows=shows, until=until)
+
+    async def enter(
+        self, text: str, *, shows: str | tuple[str, ...] = (), until: Callable[[], object] | None = None
+    ) -> None:
+        """Type a text, press Enter, then wait as `press` does."""
+        await self.type(text, "enter", shows=shows, until=until)
+
+    async def press(
+        self, *keys: str, shows: str | tuple[str, ...] = (), until: Callable[[], object] | None = None
+    ) -> None:
+        """Press keys one after the other, then wait for texts on the screen or for a condition."""
+        await self.pilot.press(*keys)
+        if shows:
+            texts = (shows,) if isinstance(shows, str) else shows
+            await self.until(lambda: has_all(self.text, texts))
+        if until is not None:
+            await self.until(until)
 
     async def press_at_once(self, *keys: str) -> None:
         """Keys that make a pair however slow the machine is."""
@@ -178,3 +198,8 @@ class Shell(ScreenDriver):
     async def open(self, conversation: FakeConversation) -> None:
         await self.ctx.active.open(conversation.id)
         await self.pilot.pause()
+
+
+def has_all(screen: str, texts: tuple[str, ...]) -> bool:
+    """True when each of the texts is on the screen."""
+    return all(text in screen for text in texts)

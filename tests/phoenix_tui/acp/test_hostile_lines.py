@@ -1,21 +1,24 @@
-"""Lines that are no messages, and clients that read nothing: `phoenix acp` answers, or ends, and stays small."""
+"""Messages against the schema, servers of an editor, and hostile clients."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psutil
+from acp import schema
 
 from phoenix_tui.acp.connection import LONGEST_LINE, MOST_NESTED
-from tests.support.acp_client import replies
-from tests.support.cli import Phoenix, phoenix_in, with_claude
-from tests.support.journeys import calls, says
-from tests.support.loopback import serve
+from tests.support.acp_client import Editor, Opened, connected, option, replies
+from tests.support.cli import ROOT, Phoenix, phoenix_in
+from tests.support.journeys import Claude, calls, says
 from tests.support.waiting import PATIENCE, poll
 
 ASK = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
@@ -135,7 +138,7 @@ async def test_a_client_that_leaves_while_the_services_open_ends_it_quietly(tmp_
     assert (ran.code, ran.err) == (0, "")
 
 
-async def test_a_client_that_cannot_answer_a_question_denies_it(tmp_path: Path) -> None:
+async def test_a_client_that_cannot_answer_a_question_denies_it(claude: Claude) -> None:
     answers: list[dict[str, Any]] = [
         {"result": 5},
         {"result": None},
@@ -144,18 +147,128 @@ async def test_a_client_that_cannot_answer_a_question_denies_it(tmp_path: Path) 
         {"error": {"code": -32601, "message": "Method not found"}},
     ]
     said = [calls("bash", command="touch made"), says("Denied.")] * len(answers)
-    async with serve(replies(*said)) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with raw(phoenix) as agent:
-            for number, answer in enumerate(answers):
-                new, prompted = 2 * number, 2 * number + 1
-                agent.send({"id": new, "method": "session/new", "params": {"cwd": str(phoenix.cwd), "mcpServers": []}})
-                session = await agent.response(new)
-                prompt = [{"type": "text", "text": "Go"}]
-                params = {"sessionId": session["result"]["sessionId"], "prompt": prompt}
-                agent.send({"id": prompted, "method": "session/prompt", "params": params})
-                asked = await agent.message(lambda one: one.get("method") == "session/request_permission")
-                agent.send({"jsonrpc": "2.0", "id": asked["id"], **answer})
-                assert (await agent.response(prompted))["result"] == {"stopReason": "end_turn"}, answer
-                assert not (phoenix.cwd / "made").exists(), answer
+    phoenix, server = await claude(replies(*said))
+    async with raw(phoenix) as agent:
+        for number, answer in enumerate(answers):
+            new, prompted = 2 * number, 2 * number + 1
+            agent.send({"id": new, "method": "session/new", "params": {"cwd": str(phoenix.cwd), "mcpServers": []}})
+            session = await agent.response(new)
+            prompt = [{"type": "text", "text": "Go"}]
+            params = {"sessionId": session["result"]["sessionId"], "prompt": prompt}
+            agent.send({"id": prompted, "method": "session/prompt", "params": params})
+            asked = await agent.message(lambda one: one.get("method") == "session/request_permission")
+            agent.send({"jsonrpc": "2.0", "id": asked["id"], **answer})
+            assert (await agent.response(prompted))["result"] == {"stopReason": "end_turn"}, answer
+            assert not (phoenix.cwd / "made").exists(), answer
     assert [one.method for one in server.requests].count("POST") == len(said)
+
+
+LOADS = """
+from phoenix_tui.acp.quick_schema import load_schema
+load_schema()
+from acp.schema import PromptRequest, TextContentBlock
+from pydantic import BaseModel, ConfigDict
+
+class Later(BaseModel):
+    model_config = ConfigDict(use_attribute_docstrings=True)
+    name: str
+    '''A name.'''
+
+read = PromptRequest.model_validate({"sessionId": "s", "prompt": [{"type": "text", "text": "Hi"}]})
+print(PromptRequest.model_fields["prompt"].description, Later.model_config.get("defer_build"))
+print(read.model_dump_json(by_alias=True, exclude_none=True))
+try:
+    PromptRequest.model_validate({"sessionId": 5, "prompt": []})
+except ValueError as error:
+    print(error.error_count())
+"""
+
+
+def test_messages_are_read_and_written_without_descriptions_and_others_are_built_as_ever() -> None:
+    done = subprocess.run([sys.executable, "-c", LOADS], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        "None None",
+        '{"sessionId":"s","prompt":[{"text":"Hi","type":"text"}]}',
+        "1",
+    ]
+
+
+ECHO = calls("mcp__kinds__echo", text="${HOME} from the editor")
+
+
+def kinds(name: str = "kinds") -> schema.McpServerStdio:
+    env = [schema.EnvVariable(name="PYTHONPATH", value=str(ROOT))]
+    return schema.McpServerStdio(name=name, command=sys.executable, args=["-m", "tests.support.mcp_kinds"], env=env)
+
+
+def tools_of(opened: Opened, number: int = -1) -> list[str]:
+    body = json.loads(opened.requests[number].body)
+    return [tool["name"] for tool in body["tools"] if tool["name"].startswith("mcp__")]
+
+
+async def begun(opened: Opened, *servers: Any) -> Opened:
+    session = await opened.agent.new_session(cwd=str(opened.phoenix.cwd), mcp_servers=list(servers))
+    return replace(opened, session_id=session.session_id)
+
+
+async def test_a_server_of_the_editor_is_offered_and_called_in_its_session_alone(claude: Claude) -> None:
+    editor = Editor(choose=option("allow_once"))
+    phoenix, server = await claude(replies(ECHO, says("Done.")))
+    async with connected(phoenix, editor=editor) as opened:
+        opened = replace(opened, server=server)
+        one = await begun(opened, kinds())
+        assert (await one.says("Go")).stop_reason == "end_turn"
+        assert "mcp__kinds__echo" in tools_of(one)
+        assert "${HOME} from the editor" in json.dumps(json.loads(one.requests[-1].body)["messages"][-1])
+        other = await begun(opened)
+        await other.says("Go")
+        assert tools_of(other) == []
+    assert len(editor.asked) == 1
+
+
+async def test_a_loaded_session_gets_the_servers_of_its_new_request(claude: Claude) -> None:
+    phoenix, server = await claude(replies(says("Done.")))
+    async with connected(phoenix) as opened:
+        first = await begun(replace(opened, server=server), kinds())
+        await first.says("Go")
+    async with connected(phoenix) as opened:
+        await opened.agent.load_session(cwd=str(phoenix.cwd), session_id=first.session_id, mcp_servers=[kinds("again")])
+        await replace(opened, session_id=first.session_id, server=server).says("Go on")
+        names = {name.split("__")[1] for name in tools_of(first)}
+    assert names == {"again"}
+
+
+async def test_values_of_an_editor_are_no_variables(claude: Claude) -> None:
+    phoenix, server = await claude(replies(says("Done.")))
+    async with connected(phoenix, editor=Editor(choose=option("allow_once"))) as opened:
+        own = kinds()
+        own.env.append(schema.EnvVariable(name="LITERAL", value="${NOT_SET_ANYWHERE}"))
+        one = await begun(replace(opened, server=server), own)
+        assert (await one.says("Go")).stop_reason == "end_turn"
+        assert "mcp__kinds__echo" in tools_of(one)
+        assert "NOT_SET_ANYWHERE" not in opened.editor.text
+
+
+async def test_a_cancel_does_not_wait_for_a_server_that_never_answers(claude: Claude) -> None:
+    silent = schema.McpServerStdio(name="silent", command=sys.executable, args=["-c", "input()"], env=[])
+    phoenix, server = await claude(replies(says("Hi.")))
+    async with connected(phoenix) as opened:
+        one = await begun(replace(opened, server=server), silent)
+        turn, _done = await asyncio.gather(one.says("Hi"), opened.agent.cancel(session_id=one.session_id))
+        assert turn.stop_reason == "cancelled"
+        assert one.requests == []
+
+
+async def test_servers_that_cannot_be_used_are_named_and_the_session_works(claude: Claude) -> None:
+    wrong: Sequence[Any] = (
+        schema.McpServerStdio(name="gone", command="/no/such/program", args=[], env=[]),
+        schema.HttpMcpServer(name="closed", type="http", url="no address", headers=[]),
+        schema.AcpMcpServer(name="tunnel", type="acp", server_id="1"),
+    )
+    phoenix, server = await claude(replies(says("Hi.")))
+    async with connected(phoenix) as opened:
+        one = await begun(replace(opened, server=server), *wrong)
+        assert (await one.says("Hi")).stop_reason == "end_turn"
+        said = opened.editor.text
+    assert all(name in said for name in ("'gone'", "'closed'", "'tunnel'"))
+    assert "Traceback" not in said

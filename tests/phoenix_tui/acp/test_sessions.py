@@ -1,4 +1,4 @@
-"""Sessions of `phoenix acp`: prompts with files, history, owners, trust and the end of the input."""
+"""Sessions of `phoenix acp`: prompts with files, turns, history, folders, owners, trust and the end of the input."""
 
 from __future__ import annotations
 
@@ -8,18 +8,22 @@ import json
 import os
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import acp
 import pytest
+from acp import schema
 from acp.exceptions import RequestError
+from pydantic import BaseModel
 
-from tests.support.acp_client import NO_SERVERS, Editor, connected, editing, option, replies, scripted
+from phoenix_tui.config.rules import MOST_FOLDERS, session_rules
+from tests.support.acp_client import NO_SERVERS, Editor, Opened, connected, editing, option, replies, scripted
 from tests.support.cli import with_claude
 from tests.support.hooked import write_hooks
-from tests.support.journeys import calls, rows, says, starts_to_say
-from tests.support.loopback import serve
+from tests.support.journeys import Claude, calls, rows, says, starts_to_say
+from tests.support.loading import loaded_by
 from tests.support.loopback_anthropic import TINY_PNG
 from tests.support.program import alive, mark
 from tests.support.waiting import PATIENCE, poll
@@ -43,27 +47,26 @@ async def test_images_and_files_of_the_editor_reach_the_model(tmp_path: Path) ->
     assert "only in the editor" in words
 
 
-async def test_a_session_is_listed_loaded_with_its_history_and_deleted(tmp_path: Path) -> None:
-    async with serve(replies(calls("bash", command="echo out"), says("Done."), says("Again."))) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with editing(phoenix, "--permission-mode", "auto") as first:
-            await first.says("Run it")
-        async with connected(phoenix) as later:
-            listed = await later.agent.list_sessions(cwd=str(phoenix.cwd))
-            [one] = listed.sessions
-            assert (one.session_id, one.title) == (first.session_id, "Run it")
-            await later.agent.load_session(cwd=str(phoenix.cwd), session_id=one.session_id, mcp_servers=NO_SERVERS)
-            kinds = [update.session_update for update in later.editor.updates]
-            assert kinds == ["user_message_chunk", "tool_call", "agent_message_chunk"]
-            call = later.editor.call("toolu_1")
-            assert (call["title"], call["status"]) == ("echo out", "completed")
-            assert "out" in call["content"][0]["content"]["text"]
-            await later.agent.prompt(session_id=one.session_id, prompt=[acp.text_block("More")])
-            assert "Again." in later.editor.text
-            await later.agent._conn.send_request("session/delete", {"sessionId": one.session_id})
-            assert (await later.agent.list_sessions()).sessions == []
-            with pytest.raises(RequestError, match="no session"):
-                await later.agent.resume_session(cwd=str(phoenix.cwd), session_id=one.session_id)
+async def test_a_session_is_listed_loaded_with_its_history_and_deleted(claude: Claude) -> None:
+    phoenix, _ = await claude(replies(calls("bash", command="echo out"), says("Done."), says("Again.")))
+    async with editing(phoenix, "--permission-mode", "auto") as first:
+        await first.says("Run it")
+    async with connected(phoenix) as later:
+        listed = await later.agent.list_sessions(cwd=str(phoenix.cwd))
+        [one] = listed.sessions
+        assert (one.session_id, one.title) == (first.session_id, "Run it")
+        await later.agent.load_session(cwd=str(phoenix.cwd), session_id=one.session_id, mcp_servers=NO_SERVERS)
+        kinds = [update.session_update for update in later.editor.updates]
+        assert kinds == ["user_message_chunk", "tool_call", "agent_message_chunk"]
+        call = later.editor.call("toolu_1")
+        assert (call["title"], call["status"]) == ("echo out", "completed")
+        assert "out" in call["content"][0]["content"]["text"]
+        await later.agent.prompt(session_id=one.session_id, prompt=[acp.text_block("More")])
+        assert "Again." in later.editor.text
+        await later.agent._conn.send_request("session/delete", {"sessionId": one.session_id})
+        assert (await later.agent.list_sessions()).sessions == []
+        with pytest.raises(RequestError, match="no session"):
+            await later.agent.resume_session(cwd=str(phoenix.cwd), session_id=one.session_id)
 
 
 async def test_a_conversation_of_another_process_is_refused_with_its_pid(tmp_path: Path) -> None:
@@ -118,32 +121,30 @@ async def test_a_second_prompt_is_refused_or_steers(tmp_path: Path) -> None:
         assert "Second" in opened.requests[-1].body.decode()
 
 
-async def test_a_client_that_is_gone_interrupts_its_turn_and_stops_it_not(tmp_path: Path) -> None:
+async def test_a_client_that_is_gone_interrupts_its_turn_and_stops_it_not(claude: Claude) -> None:
     seconds = mark()
-    async with serve(replies(calls("bash", command=f"sleep {seconds}"))) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with editing(phoenix, "--permission-mode", "auto") as opened:
-            turn = asyncio.create_task(opened.says("Go"))
-            assert await poll(lambda: alive(f"sleep\0{seconds}"))
-        turn.cancel()
-        await asyncio.wait((turn,))
+    phoenix, _ = await claude(replies(calls("bash", command=f"sleep {seconds}")))
+    async with editing(phoenix, "--permission-mode", "auto") as opened:
+        turn = asyncio.create_task(opened.says("Go"))
+        assert await poll(lambda: alive(f"sleep\0{seconds}"))
+    turn.cancel()
+    await asyncio.wait((turn,))
     assert alive(seconds) == []
     assert rows(phoenix, "select status from runs") == [("interrupted",)]
 
 
-async def test_files_of_a_folder_count_only_once_it_is_trusted(tmp_path: Path) -> None:
-    async with serve(replies(says("Hi."))) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        (phoenix.cwd / "AGENTS.md").write_text("Speak like a heron.")
-        async with editing(phoenix) as opened:
-            await opened.says("Hi")
-            await opened.says("Hi again")
-            assert opened.editor.text.count("is not trusted") == 1
-        assert "heron" not in server.requests[-1].body.decode()
-        async with editing(phoenix, "--trust") as opened:
-            await opened.says("Hi")
-            assert "not trusted" not in opened.editor.text
-        assert "heron" in server.requests[-1].body.decode()
+async def test_files_of_a_folder_count_only_once_it_is_trusted(claude: Claude) -> None:
+    phoenix, server = await claude(replies(says("Hi.")))
+    (phoenix.cwd / "AGENTS.md").write_text("Speak like a heron.")
+    async with editing(phoenix) as opened:
+        await opened.says("Hi")
+        await opened.says("Hi again")
+        assert opened.editor.text.count("is not trusted") == 1
+    assert "heron" not in server.requests[-1].body.decode()
+    async with editing(phoenix, "--trust") as opened:
+        await opened.says("Hi")
+        assert "not trusted" not in opened.editor.text
+    assert "heron" in server.requests[-1].body.decode()
 
 
 @pytest.mark.parametrize("ends", ["input", "signal"])
@@ -308,21 +309,206 @@ async def test_without_the_sdk_a_sentence_says_what_to_install(tmp_path: Path) -
     )
 
 
-async def test_command_files_are_listed_and_ask_before_their_lines_run(tmp_path: Path) -> None:
+async def test_command_files_are_listed_and_ask_before_their_lines_run(claude: Claude) -> None:
     editor = Editor(choose=option("allow_once"))
-    async with serve(replies(says("Hi."))) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        commands = phoenix.cwd / ".claude" / "commands"
-        commands.mkdir(parents=True)
-        (commands / "fix.md").write_text(
-            "---\ndescription: Fix it\nargument-hint: ISSUE\n---\nFix $ARGUMENTS now: !`echo from-$((40+2))`\n"
-        )
-        async with editing(phoenix, "--trust", editor=editor) as opened:
-            await editor.sees(lambda: editor.of("available_commands_update"))
-            listed = editor.of("available_commands_update")[-1].available_commands
-            assert [one.name for one in listed][-1] == "fix"
-            assert (await opened.says("/fix 7")).stop_reason == "end_turn"
-        sent = [one for one in server.requests if one.method == "POST"][-1].body.decode()
+    phoenix, server = await claude(replies(says("Hi.")))
+    commands = phoenix.cwd / ".claude" / "commands"
+    commands.mkdir(parents=True)
+    (commands / "fix.md").write_text(
+        "---\ndescription: Fix it\nargument-hint: ISSUE\n---\nFix $ARGUMENTS now: !`echo from-$((40+2))`\n"
+    )
+    async with editing(phoenix, "--trust", editor=editor) as opened:
+        await editor.sees(lambda: editor.of("available_commands_update"))
+        listed = editor.of("available_commands_update")[-1].available_commands
+        assert [one.name for one in listed][-1] == "fix"
+        assert (await opened.says("/fix 7")).stop_reason == "end_turn"
+    sent = [one for one in server.requests if one.method == "POST"][-1].body.decode()
     assert "Fix 7 now: from-42" in sent
     [(asked, _)] = editor.asked
     assert "echo from-$((40+2))" in asked.content[0].content.text
+
+
+async def begun(opened: Opened, *folders: Path) -> Opened:
+    """The same with a new session of these folders."""
+    session = await opened.agent.new_session(
+        cwd=str(opened.phoenix.cwd), mcp_servers=NO_SERVERS, additional_directories=[str(one) for one in folders]
+    )
+    return replace(opened, session_id=session.session_id)
+
+
+async def test_files_of_a_further_folder_are_read_without_a_question_and_written_with_one(
+    claude: Claude, tmp_path: Path
+) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "a.txt").write_text("from outside")
+    reads, writes = calls("read_file", path=str(docs / "a.txt")), calls("write_file", path=str(docs / "b"), content="x")
+    phoenix, _ = await claude(replies(reads, writes, says("Done.")))
+    async with connected(phoenix) as opened:
+        opened.editor.choose = option("reject_once")
+        session = await begun(opened, docs, tmp_path / "none")
+        await session.says("Go")
+        asked = [call.raw_input for call, _ in opened.editor.asked]
+        assert f"The folder {tmp_path / 'none'} cannot be added: there is none." in opened.editor.text
+    assert [one.get("content") for one in asked] == ["x"]
+    assert not (docs / "b").exists()
+
+
+async def test_a_session_that_closes_takes_its_folders_with_it(claude: Claude, tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "a.txt").write_text("from outside")
+    reads = calls("read_file", path=str(docs / "a.txt"))
+    phoenix, _ = await claude(replies(reads, says("Read."), reads, says("Asked.")))
+    async with connected(phoenix) as opened:
+        opened.editor.choose = option("reject_once")
+        first = await begun(opened, docs)
+        await first.says("Go")
+        assert opened.editor.asked == []
+        await opened.agent.close_session(session_id=first.session_id)
+        await (await begun(opened)).says("Go")
+        assert len(opened.editor.asked) == 1
+
+
+def test_what_is_no_folder_is_named_and_many_are_bounded(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "a*b").mkdir()
+    rules, troubles = session_rules(tmp_path, ["file", "a*b", "nul\0"])
+    assert rules == []
+    assert [one.rpartition(": ")[2] for one in troubles] == [
+        "it is no folder.",
+        "its name has signs of a pattern.",
+        "there is none.",
+    ]
+    rules, troubles = session_rules(tmp_path, [str(tmp_path)] * (MOST_FOLDERS + 5))
+    assert {one.project for one in rules} == {str(tmp_path)}
+    assert troubles == [f"5 further folders are left out: {MOST_FOLDERS} are used."]
+
+
+FRONT_ENDS = "phoenix_tui.app phoenix_tui.wiring.screen phoenix_tui.wiring.linear phoenix_tui.wiring.headless"
+STARTS = f"{FRONT_ENDS} phoenix_tui.wiring.acp"
+OTHERS = """
+import importlib, pkgutil
+for package in ("phoenix_tui", "engine", "tools"):
+    for found in pkgutil.walk_packages(importlib.import_module(package).__path__, package + "."):
+        if not found.name.startswith(("phoenix_tui.acp.", "tools.mcp_host.")) and not found.name.endswith("__main__"):
+            importlib.import_module(found.name)
+"""
+
+
+def test_no_front_end_loads_the_sdk_or_pydantic_at_its_start() -> None:
+    loaded = loaded_by("\n".join(f"import {name}" for name in STARTS.split()))
+    assert not loaded & {"acp", "pydantic"}
+
+
+def test_no_module_outside_of_the_agent_loads_the_sdk() -> None:
+    assert "acp" not in loaded_by(OTHERS)
+
+
+async def test_a_prompt_is_answered_in_chunks_and_ends_its_turn(tmp_path: Path) -> None:
+    async with scripted(tmp_path, says("Hel", "lo ", "there.")) as opened:
+        response = await opened.says("Hi")
+        assert response.stop_reason == "end_turn"
+        assert opened.editor.text.strip() == "Hello there."
+        assert all(one.content.text for one in opened.editor.of("agent_message_chunk"))
+
+
+async def test_many_pieces_come_as_few_updates(tmp_path: Path) -> None:
+    pieces = [f"{number} " for number in range(2_000)]
+    async with scripted(tmp_path, says(*pieces)) as opened:
+        await opened.says("Count")
+        assert opened.editor.text.strip() == "".join(pieces).strip()
+        assert len(opened.editor.of("agent_message_chunk")) < 200
+
+
+async def test_cancel_answers_the_prompt_with_cancelled(tmp_path: Path) -> None:
+    async with scripted(tmp_path, starts_to_say("Once upon")) as opened:
+        turn = asyncio.create_task(opened.says("Tell"))
+        await opened.editor.sees(lambda: "Once upon" in opened.editor.text)
+        await opened.agent.cancel(session_id=opened.session_id)
+        assert (await turn).stop_reason == "cancelled"
+
+
+async def test_cancel_in_a_tool_leaves_no_process(tmp_path: Path) -> None:
+    seconds = mark()
+    command = f"sleep {seconds} & setsid sleep {seconds} & sleep {seconds}"
+    async with scripted(tmp_path, calls("bash", command=command), flags=("--permission-mode", "auto")) as opened:
+        turn = asyncio.create_task(opened.says("Wait"))
+        assert await poll(lambda: len(alive(f"sleep\0{seconds}")) == 3)
+        await opened.agent.cancel(session_id=opened.session_id)
+        assert (await turn).stop_reason == "cancelled"
+        assert alive(f"sleep\0{seconds}") == []
+        assert opened.editor.call("toolu_1")["status"] == "failed"
+
+
+async def test_a_failed_run_is_an_error_with_its_sentence(tmp_path: Path) -> None:
+    phoenix = with_claude(tmp_path, "http://127.0.0.1:9", PHOENIX_MODEL="nowhere/model")
+    with pytest.raises(RequestError, match="nowhere"):
+        async with editing(phoenix) as opened:
+            await opened.says("Hi")
+
+
+ASKED = [
+    {
+        "question": "Which?",
+        "header": "One",
+        "options": [{"label": "A", "description": "a"}, {"label": "B", "description": "b"}],
+    }
+]
+TODOS = [{"content": "Read", "status": "in_progress"}]
+ANSWERS: dict[str, type[BaseModel]] = {
+    "initialize": schema.InitializeResponse,
+    "session/new": schema.NewSessionResponse,
+    "session/load": schema.LoadSessionResponse,
+    "session/list": schema.ListSessionsResponse,
+    "session/fork": schema.ForkSessionResponse,
+    "session/prompt": schema.PromptResponse,
+    "session/set_mode": schema.SetSessionModeResponse,
+    "session/set_config_option": schema.SetSessionConfigOptionResponse,
+    "session/close": schema.CloseSessionResponse,
+}
+REQUESTS: dict[str, type[BaseModel]] = {
+    "session/update": schema.SessionNotification,
+    "session/request_permission": schema.RequestPermissionRequest,
+    "elicitation/create": schema.CreateFormSessionElicitationRequest,
+}
+
+
+def as_the_schema_has_it(kind: type[BaseModel], sent: Any) -> Any:
+    """The value after its way through the schema, which drops what it does not know."""
+    return kind.model_validate(sent).model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+async def test_every_message_is_one_of_the_schema(tmp_path: Path) -> None:
+    editor = Editor(choose=option("allow_once"), fill={"q1": "A"})
+    form = schema.ElicitationCapabilities(form=schema.ElicitationFormCapabilities())
+    script = (
+        calls("todo_write", "toolu_1", todos=TODOS),
+        calls("bash", "toolu_2", command="echo one"),
+        calls("write_file", "toolu_3", path="a.txt", content="text"),
+        calls("ask_user", "toolu_4", questions=ASKED),
+        says("Done."),
+    )
+    async with scripted(tmp_path, *script, editor=editor, elicitation=form) as opened:
+        agent, cwd, session = opened.agent, str(opened.phoenix.cwd), opened.session_id
+        await opened.says("Go")
+        await agent.set_session_mode(session_id=session, mode_id="plan")
+        await agent.set_config_option(config_id="effort", session_id=session, value="low")
+        await agent.list_sessions()
+        copy = await agent.fork_session(cwd=cwd, session_id=session)
+        await agent.close_session(session_id=copy.session_id)
+        await agent.close_session(session_id=session)
+        await agent.load_session(cwd=cwd, session_id=session, mcp_servers=NO_SERVERS)
+        await agent.prompt(session_id=session, prompt=[acp.text_block("Again")])
+    asked = {one["id"]: one["method"] for one in editor.frames if one["direction"] == "outgoing" and "method" in one}
+    seen: set[str] = set()
+    for frame in editor.frames:
+        if frame["direction"] == "outgoing":
+            continue
+        assert frame["jsonrpc"] == "2.0"
+        method = frame.get("method") or asked[frame["id"]]
+        kind = (REQUESTS if "method" in frame else ANSWERS)[method]
+        sent = frame["params"] if "method" in frame else frame["result"]
+        assert as_the_schema_has_it(kind, sent) == sent, method
+        seen.add(method)
+    assert seen == set(ANSWERS) | set(REQUESTS)

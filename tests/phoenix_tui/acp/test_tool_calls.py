@@ -1,14 +1,25 @@
-"""Tool calls, questions, plans and settings of `phoenix acp`."""
+"""Tool calls, questions, plans, diffs and unsaved texts of `phoenix acp`."""
 
 from __future__ import annotations
 
+import json
+import tempfile
 from pathlib import Path
+from typing import Any
 
+import pytest
 from acp import schema
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.support.acp_client import Editor, option, scripted
+from phoenix_tui.acp.services import LARGEST, MOST_SHOWN
+from phoenix_tui.acp.tool_calls import build_content, make_edit, make_parts
+from tests.support.acp_client import Editor, Opened, option, scripted
 from tests.support.journeys import calls, says
 from tests.support.loopback_agents import by_last_message
+from tools.contract import DiffDisplay
+from tools.displays import CodeProblem, EditCheck
+from tools.files.content import diff_display
 
 WHOLE = "".join(f"line {number}\n" for number in range(40))
 
@@ -178,3 +189,125 @@ async def test_sub_agents_show_their_words_and_ask_through_the_session(tmp_path:
     assert "It was seen." in nested[-1].content[0].content.text
     assert editor.call("toolu_spawn")["status"] == "completed"
     assert "All done." in editor.text
+
+
+def test_new_errors_are_text_beside_the_diff() -> None:
+    check = EditCheck("ruff", "a.py", (CodeProblem(2, 5, "x is not defined", code="F821"),), 1)
+    (part,) = build_content(DiffDisplay("a.py", "@@ -1 +1 @@\n-a\n+x", 1, 1, checks=(check,)), "")
+    assert "ruff: 1 new error\n  2:5 x is not defined [F821]" in str(part.model_dump()["content"]["text"])
+    assert build_content(DiffDisplay("a.py", "", 1, 1), "") == []
+
+
+READS = calls("read_file", path="a.txt")
+FILES: dict[str, Any] = {"fs": schema.FileSystemCapabilities(read_text_file=True)}
+AUTO = {"PHOENIX_PERMISSION_MODE": "auto"}
+
+
+def open_editor(folder: Path, disk: str, held: str | None, **more: Any) -> Editor:
+    """An editor that has a file open."""
+    path = folder / "work" / "a.txt"
+    path.parent.mkdir()
+    path.write_text(disk)
+    return Editor(texts={} if held is None else {str(path): held}, **more)
+
+
+def told(opened: Opened) -> str:
+    return json.dumps(json.loads(opened.requests[-1].body)["messages"][-1], ensure_ascii=False)
+
+
+async def test_a_read_tells_of_changes_that_are_not_saved(tmp_path: Path) -> None:
+    one = open_editor(tmp_path, "one\ntwo\nthree\n", "one\n2 unsaved\nthree\n")
+    async with scripted(tmp_path, READS, says("Read."), editor=one, **FILES) as opened:
+        assert (await opened.says("Read")).stop_reason == "end_turn"
+        words = told(opened)
+    assert one.read == [str(tmp_path / "work" / "a.txt")]
+    assert ["two" in words, "-two" in words, "+2 unsaved" in words, "not saved" in words] == [True] * 4
+    assert one.asked == []
+
+
+@pytest.mark.parametrize("held", ["one\r\ntwo\r\n", "one\ntwo", None, "x" * (LARGEST + 1)])
+async def test_a_saved_text_and_one_that_is_unknown_change_nothing(tmp_path: Path, held: str | None) -> None:
+    one = open_editor(tmp_path, "one\ntwo\n", held)
+    async with scripted(tmp_path, READS, says("Read."), editor=one, **FILES) as opened:
+        assert (await opened.says("Read")).stop_reason == "end_turn"
+        words = told(opened)
+    assert ("two" in words, "not saved" in words) == (True, False)
+
+
+async def test_an_editor_without_the_capability_is_not_asked(tmp_path: Path) -> None:
+    one = open_editor(tmp_path, "one\n", "two\n")
+    async with scripted(tmp_path, READS, says("Read."), editor=one) as opened:
+        await opened.says("Read")
+        words = told(opened)
+    assert (one.read, "not saved" in words) == ([], False)
+
+
+@pytest.mark.parametrize(("kind", "after"), [("allow_once", "new\n"), ("reject_once", "one\n")])
+async def test_a_change_of_such_a_file_asks_in_every_mode(tmp_path: Path, kind: str, after: str) -> None:
+    one = open_editor(tmp_path, "one\n", "one, unsaved\n", choose=option(kind))
+    writes = calls("write_file", path="a.txt", content="new\n")
+    async with scripted(tmp_path, READS, writes, says("Done."), editor=one, extra=AUTO, **FILES) as opened:
+        assert (await opened.says("Write")).stop_reason == "end_turn"
+    [(call, _)] = one.asked
+    assert "a.txt has unsaved changes in the editor" in call.model_dump_json()
+    assert (tmp_path / "work" / "a.txt").read_text() == after
+
+
+async def test_a_saved_file_is_changed_without_a_question_in_auto(tmp_path: Path) -> None:
+    one = open_editor(tmp_path, "one\n", "one\n")
+    writes = calls("write_file", path="a.txt", content="new\n")
+    async with scripted(tmp_path, READS, writes, says("Done."), editor=one, extra=AUTO, **FILES) as opened:
+        await opened.says("Write")
+    assert (one.asked, (tmp_path / "work" / "a.txt").read_text()) == ([], "new\n")
+
+
+async def test_a_long_and_hostile_text_is_cut_and_cleaned(tmp_path: Path) -> None:
+    one = open_editor(tmp_path, "one\n", "\x1b]0;title\x07" + "word\n" * 20_000)
+    async with scripted(tmp_path, READS, says("Read."), editor=one, **FILES) as opened:
+        await opened.says("Read")
+        words = told(opened)
+    assert "the rest is left out" in words
+    assert len(words) < 2 * MOST_SHOWN + 4_000
+    assert "\\u001b" not in words
+
+
+async def test_an_editor_that_never_answers_holds_nothing_up(tmp_path: Path) -> None:
+    one = open_editor(tmp_path, "one\n", None)
+    one.texts = None
+    async with scripted(tmp_path, READS, says("Read."), editor=one, **FILES) as opened:
+        assert (await opened.says("Read")).stop_reason == "end_turn"
+        assert "one" in told(opened)
+
+
+TEXTS = st.lists(st.sampled_from(["a", "b", "same", "", "@@ -1 +1 @@", "-x", "\\ No newline", "ü\r"]), max_size=30).map(
+    "\n".join
+)
+
+
+@given(TEXTS, TEXTS, st.booleans())
+async def test_both_texts_are_whole(old: str, new: str, is_done: bool) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "a.txt"
+        file.write_bytes((new if is_done else old).encode())
+        shown = await make_edit(file, diff_display("a.txt", old, new), is_done=is_done)
+    assert (shown.old_text, shown.new_text) == (old, new)
+
+
+async def test_of_another_text_the_changed_parts_are_shown(tmp_path: Path) -> None:
+    old = "".join(f"{number}\n" for number in range(50))
+    display = diff_display("a.txt", old, old.replace("25\n", "changed\n"))
+    file = tmp_path / "a.txt"
+    file.write_text("something else\n")
+    for found in (await make_edit(file, display, is_done=True), make_parts(file, display)):
+        assert found.old_text == "22\n23\n24\n25\n26\n27\n28\n"
+        assert found.new_text == "22\n23\n24\nchanged\n26\n27\n28\n"
+
+
+async def test_neither_links_nor_huge_files_are_read(tmp_path: Path) -> None:
+    display = diff_display("a.txt", "a\n", "b\n")
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.write_text("b\n" + "x" * (1 << 20))
+    link.symlink_to(real)
+    for file in (real, link, tmp_path, tmp_path / "none"):
+        shown = await make_edit(file, display, is_done=True)
+        assert (shown.old_text, shown.new_text) == ("a\n", "b\n")

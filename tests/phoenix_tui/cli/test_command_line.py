@@ -1,8 +1,9 @@
-"""Arguments, help and what they cost."""
+"""Arguments, help and what they cost, subcommands about conversations, and the flag for a worktree."""
 
 from __future__ import annotations
 
 import atexit
+import json
 import shlex
 import stat
 import subprocess
@@ -11,6 +12,7 @@ import tomllib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,8 +23,15 @@ from phoenix_tui.cli.names import VERSION
 from phoenix_tui.cli.parser import run_parser
 from phoenix_tui.cli.setup import prepare
 from phoenix_tui.config.choices import PERMISSION_MODES, SANDBOXES
-from tests.support.cli import ROOT, phoenix_in
+from tests.peers.trial import try_folder
+from tests.support.cli import ROOT, Phoenix, phoenix_in, with_claude
+from tests.support.git_repositories import git, repository
+from tests.support.hooked import PYTHON, script
+from tests.support.journeys import Claude, calls_all, rows, says
+from tests.support.program import program
+from tests.support.waiting import poll
 from tools.contract import SandboxMode
+from tools.git.repository import FOLDER
 
 HEAVY = (
     "textual, rich, asyncio, anthropic, openai, httpx2, pydantic, PIL, textual_image, genai_prices, keyring, psutil, "
@@ -203,3 +212,388 @@ def test_where_no_folder_can_be_made_a_session_has_one_that_goes_with_it(
     for work in ended:
         work()
     assert not setup.paths.state.exists()
+
+
+async def talk(phoenix: Phoenix, title: str, prompt: str = "hello") -> str:
+    ran = await phoenix.run("-p", "--output-format", "json", "-n", title, prompt)
+    return str(ran.json["session_id"])
+
+
+async def listed(phoenix: Phoenix, *flags: str) -> list[str]:
+    ran = await phoenix.run("conversations", "list", "--json", *flags)
+    rows: list[dict[str, Any]] = ran.json
+    return [str(row["session_id"]) for row in rows]
+
+
+async def test_conversations_are_listed_as_a_table_and_as_json(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path)
+    empty = await phoenix.run("conversations", "list")
+    assert (empty.code, empty.out) == (0, "There are no conversations yet.\n")
+    first = await talk(phoenix, "First talk")
+    table = (await phoenix.run("conversations", "list")).out.splitlines()
+    assert table[0].split() == ["ID", "UPDATED", "STATE", "MESSAGES", "MODEL", "TITLE", "FOLDER"]
+    assert table[1].split()[0] == first[:8]
+    assert "First talk" in table[1]
+    [row] = (await phoenix.run("conversations", "list", "--json")).json
+    assert (row["session_id"], row["title"], row["state"], row["message_count"]) == (first, "First talk", "idle", 2)
+    assert await listed(phoenix, "-C", str(tmp_path)) == []
+    assert await listed(phoenix, "-C", str(phoenix.cwd)) == [first]
+
+
+async def test_a_conversation_is_renamed_archived_deleted_and_brought_back(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path)
+    known = await talk(phoenix, "One")
+    renamed = await phoenix.run("conversations", "rename", "One", "Two")
+    assert (renamed.code, renamed.out) == (0, f"Renamed: One ({known[:8]}).\n")
+    assert (await phoenix.run("conversations", "archive", "Two")).code == 0
+    assert (await listed(phoenix), await listed(phoenix, "--archived")) == ([], [known])
+    assert (await phoenix.run("conversations", "unarchive", known)).code == 0
+    assert (await phoenix.run("conversations", "delete", known[:8], "--json")).json == {
+        "session_id": known,
+        "action": "delete",
+    }
+    assert (await listed(phoenix), await listed(phoenix, "--deleted")) == ([], [known])
+    assert (await phoenix.run("conversations", "restore", known)).code == 0
+    assert await listed(phoenix) == [known]
+    assert (await phoenix.run("conversations", "delete", "--permanently", known)).code == 0
+    assert (await phoenix.run("conversations", "show", known)).code == 2
+
+
+async def test_a_conversation_is_shown_and_searched(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path)
+    known = await talk(phoenix, "Greeting", "hello")
+    shown = (await phoenix.run("conversations", "show", "Greeting")).out
+    assert shown.startswith(f"# Greeting\n\n- Conversation: {known}\n")
+    assert "## You\n\nhello\n\n## Phoenix\n\nHello!" in shown
+    messages = (await phoenix.run("conversations", "show", known, "--json")).json["messages"]
+    assert [message["role"] for message in messages] == ["user", "assistant"]
+    assert messages[0]["content"] == [{"type": "text", "text": "hello"}]
+    [hit, *_] = (await phoenix.run("conversations", "search", "hello", "--json")).json
+    assert hit["session_id"] == known
+    assert (await phoenix.run("conversations", "search", "no such words")).out == "No matches.\n"
+
+
+async def test_an_export_is_imported_without_loss(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path)
+    known = await talk(phoenix, "Carry me")
+    target = tmp_path / "export.json"
+    exported = await phoenix.run("conversations", "export", known, "--format", "json", "-o", str(target))
+    assert (exported.code, exported.out) == (0, "")
+    assert target.stat().st_mode & 0o777 == 0o600
+    other_folder = tmp_path / "other"
+    other_folder.mkdir()
+    other = phoenix_in(other_folder)
+    imported = (await other.run("conversations", "import", str(target), "--json")).json
+    assert (imported["session_id"], imported["cwd"]) == (known, str(other.cwd))
+    again = await other.run("conversations", "export", known, "--format", "json")
+    before: dict[str, list[dict[str, Any]]] = json.loads(target.read_text())["tables"]
+    after: dict[str, list[dict[str, Any]]] = again.json["tables"]
+    assert after["messages"] == before["messages"]
+    assert after.keys() == before.keys()
+    twice = (await other.run("conversations", "import", "-", "--json", stdin=target.read_bytes())).json
+    assert twice["session_id"] != known
+    broken = await other.run("conversations", "import", "-", stdin=b"[1]")
+    assert (broken.code, "was not written by" in broken.err) == (2, True)
+
+
+async def test_an_export_cannot_drive_a_terminal(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path)
+    nasty = "hello \x1b]52;c;aGk=\x07 \x9b2J \u202e"
+    known = await talk(phoenix, nasty, nasty)
+    for arguments in (("export", known), ("export", known, "--format", "json"), ("show", known), ("list",)):
+        ran = await phoenix.run("conversations", *arguments)
+        assert ran.code == 0
+        assert not [character for character in ran.out if character in "\x1b\x07\x9b\u202e"]
+
+
+@pytest.mark.parametrize("reference", ["nothing", "zzzz"])
+async def test_an_unknown_conversation_is_named_with_the_fix(tmp_path: Path, reference: str) -> None:
+    ran = await phoenix_in(tmp_path).run("conversations", "archive", reference)
+    assert ran.code == 2
+    assert f"No conversation matches '{reference}'; `phoenix conversations list` shows them." in ran.err
+
+
+async def test_config_says_every_value_with_its_source(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path, PHOENIX_SANDBOX="workspace")
+    path = phoenix.home / "config.toml"
+    assert (await phoenix.run("config", "path")).out == f"{path}\n"
+    path.write_text("max_turns = 7\n")
+    shown = (await phoenix.run("config", "show", "--json")).json
+    assert (shown["max_turns"]["value"], shown["max_turns"]["source"]) == (7, f"{path}:1")
+    assert (shown["sandbox"]["value"], shown["sandbox"]["source"]) == ("workspace", "PHOENIX_SANDBOX")
+    assert shown["timeout"]["source"] == "default"
+    assert "PHOENIX_SANDBOX" in (await phoenix.run("config", "show")).out
+
+
+async def test_config_edit_opens_the_editor_and_checks_what_it_left(tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\necho "modle = 1" >> "$1"\n')
+    editor.chmod(0o755)
+    ran = await phoenix_in(tmp_path, EDITOR=str(editor)).run("config", "edit")
+    assert ran.code == 2
+    assert "unknown key 'modle'" in ran.err
+
+
+async def test_models_are_listed_and_one_made_the_default(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path, PHOENIX_MODEL="")
+    models = (await phoenix.run("models", "--json")).json
+    assert {"model": "demo/guide", "local": True}.items() <= models[-1].items()
+    installable = (await phoenix.run("model", "list", "--json")).json
+    assert [(row["name"], row["state"]) for row in installable] == [("qwen2.5-coder-1.5b", "absent")]
+    for name in ((), ("qwen2.5-coder-1.5b",)):
+        refused = await phoenix.run("model", "install", *name)
+        assert refused.code == 1
+        assert "only downloaded with your consent" in refused.err
+    missing = await phoenix.run("model", "use", "qwen2.5-coder-1.5b")
+    assert (missing.code, "phoenix model install" in missing.err) == (1, True)
+    assert (await phoenix.run("model", "use", "demo/guide")).out == "New conversations use demo/guide.\n"
+    assert (phoenix.home / "config.toml").read_text() == 'model = "demo/guide"\n'
+    assert (await phoenix.run("model", "remove", "nothing")).code == 2
+
+
+async def test_the_doctor_reports_and_shows_no_key(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path, ANTHROPIC_API_KEY="sk-ant-planted-0123456789")
+    await talk(phoenix, "One")
+    ran = await phoenix.run("doctor", "--json")
+    found = {row["topic"]: row for row in ran.json}
+    assert ran.code == 0
+    assert found["keys"]["text"] == "anthropic from ANTHROPIC_API_KEY"
+    assert "1 conversation, intact" in found["database"]["text"]
+    assert {"phoenix", "packages", "terminal", "sqlite", "processes", "sandbox", "ripgrep"} <= found.keys()
+    limits = "4 at the same time, one level deep, 20 model replies, 300 s and no budget each"
+    assert found["sub-agents"]["text"].startswith(limits)
+    parts = {topic: found[topic]["text"] for topic in ("mcp helper", "shell lines")}
+    own = "a line after ! runs in a terminal of its own"
+    assert parts == {"mcp helper": "can be started", "shell lines": own}
+    assert "(by this machine; memory_limit changes it)" in found["memory"]["text"]
+    assert "planted" not in ran.out
+    assert "archive" not in found
+    await phoenix.run("conversations", "archive", "One")
+    (phoenix.home / "config.toml").write_text('memory_limit = "1 GB"\n')
+    kept = {row["topic"]: row["text"] for row in (await phoenix.run("doctor", "--json")).json}
+    source = f"memory_limit, {phoenix.home / 'config.toml'}:1"
+    assert kept["memory"].startswith(
+        f"at most 1,024 MB ({source}); from 614 caches are cleared, from 819 nothing new can start"
+    )
+    assert kept["archive"] == (
+        "1 conversation in archive and trash, 0.0 MB, kept forever; retention_days in config.toml changes that"
+    )
+    phoenix.home.chmod(0o755)
+    (phoenix.home / "phoenix.db").write_bytes(b"no database")
+    bad = await phoenix.run("doctor")
+    assert bad.code == 1
+    assert "bad   database" in bad.out
+
+
+SKILL = "---\nname: pdf\ndescription: Reads forms.\n---\n# Forms\n\nRun the script, then look at the last page.\n"
+
+
+def folder_in(place: Path) -> Path:
+    skill = place / "skills" / "pdf"
+    script(skill / "scripts" / "fill.py", "#!/usr/bin/env python3\nprint('usage: fill FORM')\n")
+    (skill / "SKILL.md").write_text(SKILL)
+    (place / "hooks").mkdir()
+    script(place / "hooks" / "quiet.py", PYTHON)
+    (place / "hooks" / "record.log").write_text("no hook")
+    return place
+
+
+@pytest.mark.pty
+async def test_each_skill_and_each_hook_has_its_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert await try_folder(folder_in(tmp_path), on_screen=True) == 0
+    rows = [row.split(" | ") for row in capsys.readouterr().out.splitlines()[2:]]
+    assert [(row[0].removeprefix("| "), row[1], row[3].removesuffix(" |")) for row in rows] == [
+        ("pdf", "in the list of the model", "ok"),
+        ("pdf", "loaded by the model", "ok"),
+        ("pdf", "starts scripts/fill.py", "ok"),
+        ("pdf", "called by the user", "ok"),
+        ("pdf", "called on the screen", "ok"),
+        ("quiet.py", "runs", "ok"),
+        ("quiet.py", "on the screen", "ok"),
+    ]
+    assert "usage: fill FORM" in rows[2][2]
+
+
+async def test_what_differs_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "skills" / "broken").mkdir(parents=True)
+    (tmp_path / "skills" / "broken" / "SKILL.md").write_bytes(b"---\nname: broken\n---\n\xff no text at all\n")
+    hook = tmp_path / "hooks" / "guard"
+    script(hook / "guard.sh", "#!/bin/sh\nexit 3\n")
+    hooks = {"PreToolUse": [{"hooks": [{"type": "command", "command": "$TRIAL/guard.sh"}]}]}
+    (hook / "trial.json").write_text(json.dumps({"hooks": hooks, "shows": ["never said"]}))
+    assert await try_folder(tmp_path, on_screen=False) == 1
+    out = capsys.readouterr().out
+    assert "| guard | runs | PreToolUse error | otherwise |" in out
+    assert "| guard | shows 'never said' |  | otherwise |" in out
+    assert "| broken | in the list of the model | broken: | otherwise |" in out
+
+
+async def test_a_run_works_in_its_worktree_and_says_where_that_is(claude: Claude) -> None:
+    phoenix, _ = await claude(*(says("Yes.") for _ in range(3)))
+    repository(phoenix.cwd)
+    tree = phoenix.cwd.parent / FOLDER / phoenix.cwd.name / "fix-it"
+    ran = await phoenix.run("-p", "-w", "Fix it", "--", "a")
+    assert (ran.code, ran.out.strip()) == (0, "Yes.")
+    assert f"Worktree fix-it: branch phoenix/fix-it of main, in {tree}." in ran.err
+    assert git(tree, "branch", "--show-current") == "phoenix/fix-it"
+    ran = await phoenix.run("-p", "--worktree", "fix-it", "b")
+    assert "is used again" in ran.err
+    assert (await phoenix.run("-p", "-w", "--base", "main", "c")).code == 0
+    folders = rows(phoenix, "SELECT cwd FROM conversations ORDER BY rowid")
+    assert folders == [(str(tree),), (str(tree),), (str(tree.with_name("work-1")),)]
+
+
+@pytest.mark.parametrize("flags", [("-c",), ("-r", "ask-first")])
+async def test_a_copy_of_a_conversation_works_in_a_worktree_of_its_folder(
+    claude: Claude, flags: tuple[str, ...]
+) -> None:
+    phoenix, server = await claude(*(says("Yes.") for _ in range(2)))
+    repository(phoenix.cwd)
+    tree = phoenix.cwd.parent / FOLDER / phoenix.cwd.name / "fix-it"
+    await phoenix.run("-p", "--name", "Ask first", "a")
+    ran = await phoenix.run("-p", *flags, "--fork", "-w", "Fix it", "--", "b")
+    assert (ran.code, ran.out.strip()) == (0, "Yes."), ran.err
+    assert f"in {tree}." in ran.err
+    told = server.requests[1].body.decode()
+    found = rows(phoenix, "SELECT cwd FROM conversations ORDER BY rowid")
+    assert found == [(str(phoenix.cwd),), (str(tree),)]
+    assert f"a git worktree on the branch phoenix/fix-it that began with the newest commit of {phoenix.cwd}" in told
+
+
+async def test_a_copy_of_nothing_makes_no_worktree(tmp_path: Path) -> None:
+    phoenix = with_claude(tmp_path, "http://127.0.0.1:1")
+    repository(phoenix.cwd)
+    ran = await phoenix.run("-p", "-r", "nothing", "--fork", "-w", "x", "--", "a")
+    assert (ran.code, ran.out) == (2, "")
+    assert "nothing" in ran.err
+    assert not (phoenix.cwd.parent / FOLDER).exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (
+            ("-c", "-w", "x"),
+            "--worktree begins a new conversation; add --fork to copy one into it, or leave out -c and -r.",
+        ),
+        (("--base", "main"), "--base works with --worktree; add -w NAME."),
+        (("-w", "x", "--base", "nothing"), "There is no branch, tag or commit nothing here; `git branch` lists them."),
+        (("-w", "merge"), "The name merge has no letters or digits of ASCII, or is a word of /worktree."),
+    ],
+)
+async def test_what_cannot_be_is_one_sentence(tmp_path: Path, flags: tuple[str, ...], said: str) -> None:
+    phoenix = with_claude(tmp_path, "http://127.0.0.1:1")
+    repository(phoenix.cwd)
+    ran = await phoenix.run("-p", *flags, "--", "a")
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
+
+
+async def test_outside_a_repository_it_is_one_sentence(tmp_path: Path) -> None:
+    phoenix = with_claude(tmp_path, "http://127.0.0.1:1")
+    ran = await phoenix.run("-p", "-w", "x", "--", "a")
+    assert ran.code == 2
+    assert "is in no git repository" in ran.err
+
+
+async def test_the_doctor_counts_worktrees_and_names_what_a_crash_left(tmp_path: Path) -> None:
+    phoenix = with_claude(tmp_path, "http://127.0.0.1:1")
+
+    async def said() -> tuple[str, str]:
+        found = {row["topic"]: row for row in (await phoenix.run("doctor", "--json")).json}
+        return found["git worktree"]["health"], found["git worktree"]["text"]
+
+    health, text = await said()
+    assert health == "ok"
+    assert text.startswith("not here: ")
+    repository(phoenix.cwd)
+    assert await said() == ("ok", "0 worktrees of this repository")
+    (phoenix.cwd.parent / FOLDER / phoenix.cwd.name / "fix").mkdir(parents=True)
+    health, text = await said()
+    assert health == "note"
+    assert text.startswith("fix left by a crash; ")
+
+
+async def test_the_screen_begins_in_the_worktree_and_counts_its_commits_after_a_run(claude: Claude) -> None:
+    phoenix, _ = await claude(says("Yes."), says("Yes."))
+    repository(phoenix.cwd)
+    async with program(phoenix, "-w", "fix", rows=30, columns=160) as running:
+        await running.shows("Worktree fix: branch phoenix/fix of main", "(phoenix/fix)")
+        running.type("!git -c user.name=n -c user.email=e commit -q --allow-empty -m x; touch new\r")
+        await running.shows("(phoenix/fix +1 *)")
+
+
+async def test_the_screen_opens_a_copy_in_its_worktree(claude: Claude) -> None:
+    phoenix, _ = await claude(says("Yes."))
+    repository(phoenix.cwd)
+    await phoenix.run("-p", "--name", "Ask first", "a")
+    async with program(phoenix, "-r", "ask-first", "--fork", "-w", "fix", rows=30, columns=160) as running:
+        await running.shows("Worktree fix: branch phoenix/fix of main", "Yes.", "(phoenix/fix)")
+
+
+async def test_a_part_of_a_title_is_enough_where_one_has_it(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path)
+    for title in ("Retry work ✨", "Old retry notes", "100% done"):
+        await talk(phoenix, title)
+    for words, title in (("Retry work", "Retry work ✨"), ("retry", "Retry work ✨"), ("NOTES", "Old retry notes")):
+        shown = await phoenix.run("conversations", "show", words)
+        assert (shown.code, shown.out.splitlines()[0]) == (0, f"# {title}")
+    assert (await phoenix.run("conversations", "export", "100%")).out.startswith("# 100% done")
+    assert (await phoenix.run("conversations", "show", "%")).out.startswith("# 100% done")
+
+
+async def test_several_are_listed_and_a_change_wants_the_whole_title(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path)
+    ids = {title: await talk(phoenix, title) for title in ("Retry one", "Retry the second of them")}
+    several = await phoenix.run("conversations", "show", "Retry")
+    assert (several.code, several.out) == (2, "")
+    first, *below = several.err.splitlines()
+    assert first == "phoenix: 'Retry' matches 2 conversations; give more of the title, or one of these:"
+    named = {title: f"  {known[:8]}  {title.lower().replace(' ', '-')}  {title}" for title, known in ids.items()}
+    assert sorted(below) == sorted(named.values())
+    for action in ("delete", "archive"):
+        ran = await phoenix.run("conversations", action, "Retry o")
+        assert (ran.code, "No conversation matches 'Retry o'" in ran.err) == (2, True)
+    nothing = await phoenix.run("conversations", "show", "")
+    assert nothing.code == 2
+
+
+async def test_a_slug_names_one_for_every_command(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path)
+    ids = [await talk(phoenix, "Retry work ✨") for _ in range(2)]
+    listed = (await phoenix.run("conversations", "list", "--json")).json
+    assert {one["session_id"]: one["slug"] for one in listed} == {ids[0]: "retry-work", ids[1]: "retry-work-2"}
+    assert (await phoenix.run("conversations", "show", "retry-work-2", "--json")).json["session_id"] == ids[1]
+    going_on = await phoenix.run("-p", "-r", "retry-work", "--output-format", "json", "help")
+    assert going_on.json["session_id"] == ids[0]
+    ambiguous = await phoenix.run("conversations", "show", "Retry work ✨")
+    assert (ambiguous.code, "retry-work-2" in ambiguous.err) == (2, True)
+    unknown = await phoenix.run("-p", "-r", "retry", "help")
+    assert (unknown.code, "No conversation matches 'retry'" in unknown.err) == (2, True)
+    assert (await phoenix.run("conversations", "rename", "retry-work-2", "Done")).code == 0
+    assert (await phoenix.run("conversations", "delete", "done", "--json")).json["session_id"] == ids[1]
+    assert (await phoenix.run("conversations", "restore", "done", "--json")).json["session_id"] == ids[1]
+
+
+async def test_one_that_was_cut_off_says_so_with_what_it_had_stored(claude: Claude) -> None:
+    two = calls_all(
+        ("bash", "toolu_1", {"command": "echo first-result"}),
+        ("bash", "toolu_2", {"command": "touch begun; sleep 60"}),
+    )
+    phoenix, _ = await claude(two)
+    process = await phoenix.start("-p", "-n", "Cut", "--permission-mode", "auto", "go")
+    assert await poll((phoenix.cwd / "begun").exists)
+    running = await phoenix.run("conversations", "list", "--json")
+    process.kill()
+    await process.wait()
+    assert [one["interrupted"] for one in running.json] == [False]
+    [listed] = (await phoenix.run("conversations", "list", "--json")).json
+    table = (await phoenix.run("conversations", "list")).out
+    shown = await phoenix.run("conversations", "show", "Cut")
+    whole = (await phoenix.run("conversations", "show", "Cut", "--json")).json
+    assert (listed["interrupted"], whole["interrupted"]) == (True, True)
+    assert "interrupted" in table
+    assert "# Interrupted" in shown.out
+    assert "first-result" in shown.out
+    assert f"phoenix --resume {listed['session_id'][:8]} continues it" in shown.out.replace("`", "")
+    assert "first-result" in str(whole)

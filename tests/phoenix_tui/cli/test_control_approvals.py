@@ -14,13 +14,14 @@ from phoenix_tui.cli.exits import CommandError
 from tests.phoenix_tui.cli.test_control_servers import CONFIG, TOOL, bodies, server_with
 from tests.support.cli import Phoenix, with_claude
 from tests.support.control_host import FLAGS, ControlHost, Frame, hosted
+from tests.support.journeys import Claude, calls, says
 from tests.support.loopback import Loopback, serve
-from tests.support.loopback_agents import by_last_message, calls, says, spawns
+from tests.support.loopback_agents import by_last_message, spawns
 from tests.support.sandboxes import needs_full_enforcement
 
 STDIO = ("--permission-prompt-tool", "stdio")
-WRITES = calls("write_file", {"path": "a.txt", "content": "one\n"})
-RUNS = calls("bash", {"command": "echo one > b.txt"})
+WRITES = calls("write_file", path="a.txt", content="one\n")
+RUNS = calls("bash", command="echo one > b.txt")
 
 
 def allows(**more: Any) -> Callable[[Frame], Frame]:
@@ -40,11 +41,10 @@ def last_result(server: Loopback) -> str:
     return json.dumps(asked["messages"][-1]["content"])
 
 
-async def test_a_host_allows_a_call_that_it_sees_under_its_own_name(tmp_path: Path) -> None:
-    async with serve(WRITES, says("Done.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, *STDIO, can_use_tool=allows()) as host:
-            frames = await host.turn("Write it")
+async def test_a_host_allows_a_call_that_it_sees_under_its_own_name(claude: Claude) -> None:
+    phoenix, _ = await claude(WRITES, says("Done."))
+    async with hosted(phoenix, *STDIO, can_use_tool=allows()) as host:
+        frames = await host.turn("Write it")
     [asked] = host.requests("can_use_tool")
     assert (asked["tool_name"], asked["tool_use_id"], asked["display_name"]) == ("Write", "toolu_1", "Write")
     assert asked["input"]["content"] == "one\n"
@@ -55,59 +55,54 @@ async def test_a_host_allows_a_call_that_it_sees_under_its_own_name(tmp_path: Pa
     assert states == ["running", "requires_action", "running", "idle"]
 
 
-async def test_an_input_that_the_host_changes_is_the_one_that_runs(tmp_path: Path) -> None:
+async def test_an_input_that_the_host_changes_is_the_one_that_runs(claude: Claude) -> None:
     def other(request: Frame) -> Frame:
         return {"behavior": "allow", "updatedInput": request["input"] | {"command": "echo two > b.txt"}}
 
-    async with serve(RUNS, says("Done.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, *STDIO, can_use_tool=other) as host:
-            await host.turn("Run it")
+    phoenix, _ = await claude(RUNS, says("Done."))
+    async with hosted(phoenix, *STDIO, can_use_tool=other) as host:
+        await host.turn("Run it")
     assert (phoenix.cwd / "b.txt").read_text() == "two\n"
     assert len(host.requests("can_use_tool")) == 1
 
 
-async def test_a_changed_input_that_cannot_run_is_a_refusal_with_the_reason(tmp_path: Path) -> None:
-    async with serve(RUNS, says("Done.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        changed = {"behavior": "allow", "updatedInput": {"command": 7}}
-        async with hosted(phoenix, *STDIO, can_use_tool=lambda _: changed) as host:
-            frames = await host.turn("Run it")
-        assert "cannot be used" in last_result(server)
+async def test_a_changed_input_that_cannot_run_is_a_refusal_with_the_reason(claude: Claude) -> None:
+    phoenix, server = await claude(RUNS, says("Done."))
+    changed = {"behavior": "allow", "updatedInput": {"command": 7}}
+    async with hosted(phoenix, *STDIO, can_use_tool=lambda _: changed) as host:
+        frames = await host.turn("Run it")
+    assert "cannot be used" in last_result(server)
     assert not (phoenix.cwd / "b.txt").exists()
     assert frames[-1]["result"] == "Done."
 
 
-async def test_a_changed_input_is_decided_about_like_any_other(tmp_path: Path) -> None:
+async def test_a_changed_input_is_decided_about_like_any_other(claude: Claude) -> None:
     def own(request: Frame) -> Frame:
         field = "file_path" if "file_path" in request["input"] else "path"
         return {"behavior": "allow", "updatedInput": request["input"] | {field: str(secret)}}
 
-    async with serve(WRITES, says("Done.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        secret = phoenix.home / "config.toml"
-        async with hosted(phoenix, *STDIO, can_use_tool=own) as host:
-            await host.turn("Write it")
-        assert "belongs to Phoenix itself" in last_result(server)
+    phoenix, server = await claude(WRITES, says("Done."))
+    secret = phoenix.home / "config.toml"
+    async with hosted(phoenix, *STDIO, can_use_tool=own) as host:
+        await host.turn("Write it")
+    assert "belongs to Phoenix itself" in last_result(server)
     assert not secret.exists()
 
 
-async def test_the_reason_of_a_no_is_what_the_model_reads(tmp_path: Path) -> None:
-    async with serve(RUNS, says("I see.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, *STDIO, can_use_tool=denies("not on a Friday")) as host:
-            frames = await host.turn("Run it")
-        assert "not on a Friday" in last_result(server)
+async def test_the_reason_of_a_no_is_what_the_model_reads(claude: Claude) -> None:
+    phoenix, server = await claude(RUNS, says("I see."))
+    async with hosted(phoenix, *STDIO, can_use_tool=denies("not on a Friday")) as host:
+        frames = await host.turn("Run it")
+    assert "not on a Friday" in last_result(server)
     assert not (phoenix.cwd / "b.txt").exists()
     assert [one["tool_name"] for one in frames[-1]["permission_denials"]] == ["Bash"]
     assert (frames[-1]["subtype"], frames[-1]["result"]) == ("success", "I see.")
 
 
-async def test_a_no_that_interrupts_ends_the_run(tmp_path: Path) -> None:
-    async with serve(RUNS, says("never")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, *STDIO, can_use_tool=denies("stop", interrupt=True)) as host:
-            frames = await host.turn("Run it")
+async def test_a_no_that_interrupts_ends_the_run(claude: Claude) -> None:
+    phoenix, server = await claude(RUNS, says("never"))
+    async with hosted(phoenix, *STDIO, can_use_tool=denies("stop", interrupt=True)) as host:
+        frames = await host.turn("Run it")
     assert (frames[-1]["subtype"], frames[-1]["terminal_reason"]) == ("error_during_execution", "aborted_tools")
     assert len([one for one in server.requests if one.method == "POST"]) == 1
 
@@ -124,66 +119,61 @@ async def test_a_no_to_a_sub_agent_that_interrupts_ends_the_run_that_waits_for_i
     assert asked["agent_id"]
 
 
-async def test_rules_of_an_answer_hold_for_the_next_calls(tmp_path: Path) -> None:
+async def test_rules_of_an_answer_hold_for_the_next_calls(claude: Claude) -> None:
     rule = {"type": "addRules", "behavior": "allow", "rules": [{"toolName": "Bash"}], "destination": "session"}
-    again = calls("bash", {"command": "echo two > c.txt"}, "toolu_2")
-    async with serve(RUNS, again, says("Done.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, *STDIO, can_use_tool=allows(updatedPermissions=[rule])) as host:
-            await host.turn("Run both")
+    again = calls("bash", "toolu_2", command="echo two > c.txt")
+    phoenix, _ = await claude(RUNS, again, says("Done."))
+    async with hosted(phoenix, *STDIO, can_use_tool=allows(updatedPermissions=[rule])) as host:
+        await host.turn("Run both")
     assert (phoenix.cwd / "c.txt").read_text() == "two\n"
     assert len(host.requests("can_use_tool")) == 1
 
 
-async def test_one_unknown_entry_rejects_all_rules_of_an_answer_and_the_call_runs(tmp_path: Path) -> None:
+async def test_one_unknown_entry_rejects_all_rules_of_an_answer_and_the_call_runs(claude: Claude) -> None:
     updates = [{"type": "setMode", "mode": "bypassPermissions"}, {"type": "fly"}]
-    async with serve(WRITES, says("Done.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, *STDIO, can_use_tool=allows(updatedPermissions=updates)) as host:
-            await host.turn("Write it")
-            second = await host.turn("And now?")
+    phoenix, _ = await claude(WRITES, says("Done."))
+    async with hosted(phoenix, *STDIO, can_use_tool=allows(updatedPermissions=updates)) as host:
+        await host.turn("Write it")
+        second = await host.turn("And now?")
     assert (phoenix.cwd / "a.txt").exists()
     assert second[0]["permissionMode"] == "default"
     assert b"there is no update of type fly" in host.err
 
 
-async def test_a_mode_of_an_answer_holds_from_then_on(tmp_path: Path) -> None:
+async def test_a_mode_of_an_answer_holds_from_then_on(claude: Claude) -> None:
     updates = [{"type": "setMode", "mode": "acceptEdits", "destination": "session"}]
-    again = calls("write_file", {"path": "b.txt", "content": "two\n"}, "toolu_2")
-    async with serve(WRITES, again, says("Done.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, *STDIO, can_use_tool=allows(updatedPermissions=updates)) as host:
-            await host.turn("Write both")
+    again = calls("write_file", "toolu_2", path="b.txt", content="two\n")
+    phoenix, _ = await claude(WRITES, again, says("Done."))
+    async with hosted(phoenix, *STDIO, can_use_tool=allows(updatedPermissions=updates)) as host:
+        await host.turn("Write both")
     assert (phoenix.cwd / "b.txt").read_text() == "two\n"
     assert len(host.requests("can_use_tool")) == 1
 
 
-async def test_an_interruption_withdraws_an_open_question(tmp_path: Path) -> None:
-    async with serve(RUNS, says("never")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, *STDIO) as host:
-            host.say("Run it")
-            asked = await host.wait(lambda one: one["type"] == "control_request")
-            await host.ask("interrupt")
-            withdrawn = await host.wait(lambda one: one["type"] == "control_cancel_request")
-            result = await host.wait(lambda one: one["type"] == "result")
-            late = {"subtype": "success", "request_id": asked["request_id"], "response": {"behavior": "allow"}}
-            host.send({"type": "control_response", "response": late}, {"type": "control_response", "response": late})
-            more = await host.turn("Still there?")
+async def test_an_interruption_withdraws_an_open_question(claude: Claude) -> None:
+    phoenix, _ = await claude(RUNS, says("never"))
+    async with hosted(phoenix, *STDIO) as host:
+        host.say("Run it")
+        asked = await host.wait(lambda one: one["type"] == "control_request")
+        await host.ask("interrupt")
+        withdrawn = await host.wait(lambda one: one["type"] == "control_cancel_request")
+        result = await host.wait(lambda one: one["type"] == "result")
+        late = {"subtype": "success", "request_id": asked["request_id"], "response": {"behavior": "allow"}}
+        host.send({"type": "control_response", "response": late}, {"type": "control_response", "response": late})
+        more = await host.turn("Still there?")
     assert withdrawn["request_id"] == asked["request_id"]
     assert result["terminal_reason"] == "aborted_tools"
     assert more[-1]["subtype"] == "success"
     assert not (phoenix.cwd / "b.txt").exists()
 
 
-async def test_end_of_input_refuses_a_question_that_is_open(tmp_path: Path) -> None:
-    async with serve(RUNS, says("I see.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, *STDIO) as host:
-            host.say("Run it")
-            await host.wait(lambda one: one["type"] == "control_request")
-            code = await host.close()
-        assert "closed stdin" in last_result(server)
+async def test_end_of_input_refuses_a_question_that_is_open(claude: Claude) -> None:
+    phoenix, server = await claude(RUNS, says("I see."))
+    async with hosted(phoenix, *STDIO) as host:
+        host.say("Run it")
+        await host.wait(lambda one: one["type"] == "control_request")
+        code = await host.close()
+    assert "closed stdin" in last_result(server)
     assert (host.messages()[-1]["result"], code) == ("I see.", 0)
     assert not (phoenix.cwd / "b.txt").exists()
 
@@ -204,17 +194,13 @@ async def _ran(phoenix: Phoenix, *flags: str) -> ControlHost:
     return host
 
 
-async def test_tools_that_flags_allow_run_without_a_question_and_those_they_deny_never(tmp_path: Path) -> None:
-    async with serve(RUNS, says("Done.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        host = await _ran(phoenix, *STDIO, "--allowedTools", "Read,Bash")
+async def test_tools_that_flags_allow_run_without_a_question_and_those_they_deny_never(claude: Claude) -> None:
+    phoenix, _ = await claude(RUNS, says("Done."))
+    host = await _ran(phoenix, *STDIO, "--allowedTools", "Read,Bash")
     assert ((phoenix.cwd / "b.txt").exists(), host.requests("can_use_tool")) == (True, [])
     (phoenix.cwd / "b.txt").unlink()
-    async with serve(RUNS, says("Done.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        host = await _ran(
-            phoenix, "--permission-mode", "bypassPermissions", "--disallowedTools", "Bash(echo:*) WebFetch"
-        )
+    phoenix, _ = await claude(RUNS, says("Done."))
+    host = await _ran(phoenix, "--permission-mode", "bypassPermissions", "--disallowedTools", "Bash(echo:*) WebFetch")
     init = host.messages()[0]
     assert not (phoenix.cwd / "b.txt").exists()
     assert ("Bash" in init["tools"], "WebFetch" in init["tools"]) == (True, False)
@@ -227,12 +213,11 @@ async def test_tools_are_limited_to_those_that_the_host_names(tmp_path: Path) ->
         assert set(host.messages()[0]["tools"]) == expected
 
 
-async def test_an_input_too_large_for_a_line_can_be_allowed_and_runs_whole(tmp_path: Path) -> None:
+async def test_an_input_too_large_for_a_line_can_be_allowed_and_runs_whole(claude: Claude) -> None:
     content = "x" * 1_500_000
-    async with serve(calls("write_file", {"path": "a.txt", "content": content}), says("Done.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, *STDIO, can_use_tool=allows()) as host:
-            frames = await host.turn("Write it")
+    phoenix, _ = await claude(calls("write_file", path="a.txt", content=content), says("Done."))
+    async with hosted(phoenix, *STDIO, can_use_tool=allows()) as host:
+        frames = await host.turn("Write it")
     assert (phoenix.cwd / "a.txt").read_text() == content
     assert frames[-1]["result"] == "Done."
 
@@ -245,7 +230,7 @@ async def test_questions_to_the_user_are_answered_by_the_host(tmp_path: Path) ->
         return {"behavior": "allow", "updatedInput": request["input"] | {"answers": {"Which colour?": "Blue"}}}
 
     for reply, words in ((answer, '="Blue'), (allows(), "gave no answers")):
-        async with serve(calls("AskUserQuestion", asks), says("Done.")) as server:
+        async with serve(calls("AskUserQuestion", **asks), says("Done.")) as server:
             async with hosted(with_claude(tmp_path, server.url), *STDIO, can_use_tool=reply) as host:
                 frames = await host.turn("Ask me")
             read = last_result(server)
@@ -265,7 +250,7 @@ async def test_the_question_about_changed_files_is_one_that_a_host_can_show_and_
     for name, reply, left in (("keep", keep, "x\n"), ("allow", allows(), None), ("deny", denies("no"), None)):
         folder = tmp_path / name
         folder.mkdir()
-        async with serve(calls("bash", {"command": "echo x > AGENTS.md"}), says("Done.")) as server:
+        async with serve(calls("bash", command="echo x > AGENTS.md"), says("Done.")) as server:
             phoenix = with_claude(folder, server.url, PHOENIX_SANDBOX="")
             async with hosted(phoenix, *STDIO, can_use_tool=reply) as host:
                 await host.turn("Run it")
@@ -296,7 +281,7 @@ async def test_what_a_command_made_of_files_that_were_there_is_kept_or_taken_bac
     for label, left, words in (("Keep", kept, "the user kept the changes"), ("Take back", taken, "taken back")):
         folder = tmp_path / label
         folder.mkdir()
-        async with serve(calls("bash", {"command": command}), says("Done.")) as server:
+        async with serve(calls("bash", command=command), says("Done.")) as server:
             phoenix = with_claude(folder, server.url, PHOENIX_SANDBOX="")
             for name, text in (("AGENTS.md", "mine\n"), ("CLAUDE.md", "too\n")):
                 (phoenix.cwd / name).write_text(text)
@@ -312,14 +297,14 @@ async def test_what_a_command_made_of_files_that_were_there_is_kept_or_taken_bac
 
 APPROVE = {"name": "approve", "description": "Decides", "inputSchema": {"type": "object"}}
 ASKS_TOOL = ("--permission-prompt-tool", "mcp__calc__approve")
-RUNS_ECHO = calls("bash", {"command": "echo one > made.txt"})
+RUNS_ECHO = calls("bash", command="echo one > made.txt")
 
 
 def told(text: str, **more: Any) -> Callable[[Frame], Frame]:
     return lambda _: {"content": [{"type": "text", "text": text}]} | more
 
 
-async def test_a_tool_allows_a_call_with_another_input_and_no_model_is_offered_it(tmp_path: Path) -> None:
+async def test_a_tool_allows_a_call_with_another_input_and_no_model_is_offered_it(claude: Claude) -> None:
     asked: list[Frame] = []
 
     def allows(args: Frame) -> Frame:
@@ -327,12 +312,11 @@ async def test_a_tool_allows_a_call_with_another_input_and_no_model_is_offered_i
         verdict = {"behavior": "allow", "updatedInput": {"command": "echo two > made.txt"}}
         return {"content": [{"type": "text", "text": json.dumps(verdict)}]}
 
-    async with serve(RUNS_ECHO, says("Done.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        answer = server_with(allows, (TOOL, APPROVE))
-        async with hosted(phoenix, *CONFIG, *ASKS_TOOL, mcp_message=answer) as host:
-            frames = await host.turn("Go")
-        offered = [one["name"] for one in bodies(server)[0]["tools"]]
+    phoenix, server = await claude(RUNS_ECHO, says("Done."))
+    answer = server_with(allows, (TOOL, APPROVE))
+    async with hosted(phoenix, *CONFIG, *ASKS_TOOL, mcp_message=answer) as host:
+        frames = await host.turn("Go")
+    offered = [one["name"] for one in bodies(server)[0]["tools"]]
     assert asked == [{"tool_name": "Bash", "input": {"command": "echo one > made.txt"}, "tool_use_id": "toolu_1"}]
     assert (phoenix.cwd / "made.txt").read_text() == "two\n"
     assert [name for name in offered if name.startswith("mcp__")] == ["mcp__calc__add"]
@@ -352,12 +336,11 @@ async def test_a_tool_allows_a_call_with_another_input_and_no_model_is_offered_i
     ],
     ids=["no", "wrapped", "a number", "words", "a list", "deep", "an error"],
 )
-async def test_whatever_is_not_a_yes_denies_with_its_reason(tmp_path: Path, answer: Any, words: str) -> None:
-    async with serve(RUNS_ECHO, says("I see.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, *CONFIG, *ASKS_TOOL, mcp_message=server_with(answer, (APPROVE,))) as host:
-            frames = await host.turn("Go")
-        assert words in json.dumps(bodies(server)[-1]["messages"])
+async def test_whatever_is_not_a_yes_denies_with_its_reason(claude: Claude, answer: Any, words: str) -> None:
+    phoenix, server = await claude(RUNS_ECHO, says("I see."))
+    async with hosted(phoenix, *CONFIG, *ASKS_TOOL, mcp_message=server_with(answer, (APPROVE,))) as host:
+        frames = await host.turn("Go")
+    assert words in json.dumps(bodies(server)[-1]["messages"])
     assert not (phoenix.cwd / "made.txt").exists()
     assert (frames[-1]["result"], len(frames[-1]["permission_denials"])) == ("I see.", 1)
 
@@ -387,7 +370,7 @@ def test_another_value_is_a_wrong_usage() -> None:
 
 
 PLANNING = (*STDIO, "--permission-mode", "plan")
-PLAN = calls("exit_plan", {"plan": "# Plan\n1. Write"})
+PLAN = calls("exit_plan", plan="# Plan\n1. Write")
 SESSION = {"destination": "session"}
 
 
@@ -445,9 +428,9 @@ async def test_a_changed_plan_that_is_none_is_sent_back_with_the_reason(tmp_path
 async def test_rules_of_an_answer_replace_those_of_earlier_ones_and_not_those_of_flags(tmp_path: Path) -> None:
     commands = {0: "true", 2: "true", 4: "ls"}
     steps = [
-        calls("bash", {"command": commands[place]}, f"t{place}")
+        calls("bash", f"t{place}", command=commands[place])
         if place in commands
-        else calls("write_file", {"path": "a.txt", "content": str(place)}, f"t{place}")
+        else calls("write_file", f"t{place}", path="a.txt", content=str(place))
         for place in range(5)
     ]
     given = iter([[rules("addRules", "allow", "Bash")], [rules("replaceRules", "allow", "Write")], []])
@@ -458,12 +441,11 @@ async def test_rules_of_an_answer_replace_those_of_earlier_ones_and_not_those_of
     assert [one["tool_name"] for one in host.requests("can_use_tool")] == ["Bash", "Write", "Bash"]
 
 
-async def test_removing_a_rule_that_allows_keeps_the_one_that_denies(tmp_path: Path) -> None:
+async def test_removing_a_rule_that_allows_keeps_the_one_that_denies(claude: Claude) -> None:
     updates = [rules("addRules", "deny", "Write"), rules("removeRules", "allow", "Write")]
-    writes = calls("write_file", {"path": "a.txt", "content": "one"}, "t2")
-    async with serve(calls("bash", {"command": "true"}), writes, says("Done.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, *STDIO, can_use_tool=yes(updatedPermissions=updates)) as host:
-            await host.turn("Go")
+    writes = calls("write_file", "t2", path="a.txt", content="one")
+    phoenix, _ = await claude(calls("bash", command="true"), writes, says("Done."))
+    async with hosted(phoenix, *STDIO, can_use_tool=yes(updatedPermissions=updates)) as host:
+        await host.turn("Go")
     assert [one["tool_name"] for one in host.requests("can_use_tool")] == ["Bash"]
     assert not (phoenix.cwd / "a.txt").exists()

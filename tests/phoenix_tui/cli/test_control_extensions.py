@@ -18,11 +18,11 @@ from tests.phoenix_tui.cli.test_control_servers import bodies
 from tests.support.cli import with_claude
 from tests.support.control_host import ControlHost, Frame, hosted
 from tests.support.extended_folder import write
+from tests.support.journeys import Claude, calls, says
 from tests.support.loopback import Loopback, serve
-from tests.support.loopback_agents import calls, says
 from tests.support.mcp_phoenix import SERVER, servers_json
 
-RUNS = calls("bash", {"command": "echo one > b.txt; echo done"})
+RUNS = calls("bash", command="echo one > b.txt; echo done")
 BYPASS = ("--permission-mode", "bypassPermissions")
 
 
@@ -214,7 +214,7 @@ async def test_a_defer_ends_the_turn_with_the_call_in_the_hosts_names(tmp_path: 
     assert (call["name"], call["input"]["command"]) == ("Bash", "echo one > b.txt; echo done")
 
 
-RUNS_PLUGIN = calls("bash", {"command": "echo one"})
+RUNS_PLUGIN = calls("bash", command="echo one")
 
 
 def plugin(folder: Path, name: str = "tools") -> Path:
@@ -231,14 +231,13 @@ def plugin(folder: Path, name: str = "tools") -> Path:
 
 
 @pytest.mark.parametrize("sources", [(), ("--setting-sources=",)])
-async def test_files_of_a_plugin_count_under_its_name(tmp_path: Path, sources: tuple[str, ...]) -> None:
+async def test_files_of_a_plugin_count_under_its_name(claude: Claude, tmp_path: Path, sources: tuple[str, ...]) -> None:
     root = plugin(tmp_path)
-    async with serve(RUNS_PLUGIN, says("Done."), says("Checked.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, "--plugin-dir", "../my plugin", "--allowedTools", "Bash", *sources) as host:
-            init = (await host.turn("Go"))[0]
-            checked = (await host.turn("/tools:check now"))[-1]
-        sent = json.dumps(bodies(server)[-1]["messages"][-1])
+    phoenix, server = await claude(RUNS_PLUGIN, says("Done."), says("Checked."))
+    async with hosted(phoenix, "--plugin-dir", "../my plugin", "--allowedTools", "Bash", *sources) as host:
+        init = (await host.turn("Go"))[0]
+        checked = (await host.turn("/tools:check now"))[-1]
+    sent = json.dumps(bodies(server)[-1]["messages"][-1])
     assert init["plugins"] == [{"name": "tools", "path": str(root)}]
     assert "plugin_errors" not in init
     assert {"tools:check", "tools:web"} <= set(init["slash_commands"])
@@ -249,14 +248,13 @@ async def test_files_of_a_plugin_count_under_its_name(tmp_path: Path, sources: t
     assert ("Check all of it: now" in sent, checked["result"]) == (True, "Checked.")
 
 
-async def test_a_plugin_is_forgotten_with_its_run(tmp_path: Path) -> None:
+async def test_a_plugin_is_forgotten_with_its_run(claude: Claude, tmp_path: Path) -> None:
     root = plugin(tmp_path)
-    async with serve(says("Hi.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, "--plugin-dir", str(root)) as host:
-            await host.turn("Hi")
-        async with hosted(phoenix) as host:
-            init = (await host.turn("Hi"))[0]
+    phoenix, _ = await claude(says("Hi."))
+    async with hosted(phoenix, "--plugin-dir", str(root)) as host:
+        await host.turn("Hi")
+    async with hosted(phoenix) as host:
+        init = (await host.turn("Hi"))[0]
     assert (init["plugins"], init["slash_commands"], init["mcp_servers"]) == ([], [], [])
 
 
@@ -264,10 +262,8 @@ async def test_folders_that_are_no_plugins_are_named(tmp_path: Path) -> None:
     root = plugin(tmp_path)
     write(tmp_path / "broken/.claude-plugin/plugin.json", "{")
     flags = [f"--plugin-dir={folder}" for folder in (root, root, tmp_path / "gone", tmp_path / "broken")]
-    async with serve(says("Hi.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, *flags) as host:
-            init = (await host.turn("Hi"))[0]
+    async with serve(says("Hi.")) as server, hosted(with_claude(tmp_path, server.url), *flags) as host:
+        init = (await host.turn("Hi"))[0]
     messages = [one["message"] for one in init["plugin_errors"]]
     assert messages[:2] == ["there is a plugin tools already", "there is no such folder"]
     assert messages[2].startswith(".claude-plugin/plugin.json is no JSON")
@@ -313,15 +309,14 @@ Review what ${CLAUDE_PLUGIN_ROOT} says.
 """
 
 
-async def test_an_agent_of_a_plugin_works_under_its_name(tmp_path: Path) -> None:
+async def test_an_agent_of_a_plugin_works_under_its_name(claude: Claude, tmp_path: Path) -> None:
     write(tmp_path / "tools/agents/first.md", AGENT)
-    spawns = calls("spawn_agents", {"tasks": [{"task": "Look.", "profile": "tools:reviewer"}]})
-    async with serve(spawns, says("Found."), says("Done.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, "--plugin-dir", str(tmp_path / "tools"), "--allowedTools", "Agent") as host:
-            answer = (await host.ask("initialize"))["response"]
-            init = (await host.turn("Go"))[0]
-        first, child, *_ = bodies(server)
+    spawns = calls("spawn_agents", tasks=[{"task": "Look.", "profile": "tools:reviewer"}])
+    phoenix, server = await claude(spawns, says("Found."), says("Done."))
+    async with hosted(phoenix, "--plugin-dir", str(tmp_path / "tools"), "--allowedTools", "Agent") as host:
+        answer = (await host.ask("initialize"))["response"]
+        init = (await host.turn("Go"))[0]
+    first, child, *_ = bodies(server)
     [known] = [one for one in answer["agents"] if one["name"] == "tools:reviewer"]
     assert known["description"] == "Reviews: finds mistakes"
     assert "tools:reviewer" in init["agents"]

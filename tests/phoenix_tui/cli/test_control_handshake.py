@@ -21,8 +21,9 @@ from tests.support.bounded import resident
 from tests.support.cli import with_claude
 from tests.support.control_host import FLAGS, Frame, hosted
 from tests.support.extended_folder import write
+from tests.support.journeys import Claude, calls, says
 from tests.support.loopback import serve
-from tests.support.loopback_agents import calls, never_ends, says
+from tests.support.loopback_agents import never_ends
 from tests.support.loopback_anthropic import refuses
 from tests.support.waiting import poll
 
@@ -33,11 +34,9 @@ def system_of(body: Frame) -> str:
     return json.dumps(body["system"], ensure_ascii=False)
 
 
-async def test_prompts_of_the_handshake_are_those_of_the_conversation(tmp_path: Path) -> None:
-    async with (
-        serve(says("Arr.")) as server,
-        hosted(with_claude(tmp_path, server.url), base=NO_PROMPT) as host,
-    ):
+async def test_prompts_of_the_handshake_are_those_of_the_conversation(claude: Claude) -> None:
+    phoenix, server = await claude(says("Arr."))
+    async with hosted(phoenix, base=NO_PROMPT) as host:
         await host.ask("initialize", systemPrompt=["You are a pirate.", "Be brief."], appendSystemPrompt="Say arr.")
         await host.turn("Hi")
         [body] = bodies(server)
@@ -47,47 +46,42 @@ async def test_prompts_of_the_handshake_are_those_of_the_conversation(tmp_path: 
     assert "Phoenix" not in told
 
 
-async def test_an_empty_prompt_in_the_handshake_is_the_plain_one(tmp_path: Path) -> None:
-    async with (
-        serve(says("Hi.")) as server,
-        hosted(with_claude(tmp_path, server.url), base=NO_PROMPT) as host,
-    ):
+async def test_an_empty_prompt_in_the_handshake_is_the_plain_one(claude: Claude) -> None:
+    phoenix, server = await claude(says("Hi."))
+    async with hosted(phoenix, base=NO_PROMPT) as host:
         await host.ask("initialize", systemPrompt=[""])
         await host.turn("Hi")
         [body] = bodies(server)
     assert "You are a helpful agent." in system_of(body)
 
 
-async def test_without_a_prompt_anywhere_it_is_that_of_phoenix_with_what_is_appended(tmp_path: Path) -> None:
-    async with serve(says("Hi.")) as server:
-        phoenix = with_claude(tmp_path, server.url, PHOENIX_APPEND_SYSTEM_PROMPT="From my settings.")
-        async with hosted(phoenix, base=NO_PROMPT) as host:
-            await host.ask("initialize", appendSystemPrompt="From the host.", planModeInstructions="Ask first.")
-            await host.turn("Hi")
-            [body] = bodies(server)
+async def test_without_a_prompt_anywhere_it_is_that_of_phoenix_with_what_is_appended(claude: Claude) -> None:
+    phoenix, server = await claude(says("Hi."), PHOENIX_APPEND_SYSTEM_PROMPT="From my settings.")
+    async with hosted(phoenix, base=NO_PROMPT) as host:
+        await host.ask("initialize", appendSystemPrompt="From the host.", planModeInstructions="Ask first.")
+        await host.turn("Hi")
+        [body] = bodies(server)
     told = system_of(body)
     assert "You are Phoenix" in told
     assert "From my settings.\\n\\nFrom the host.\\n\\nIn plan mode, work out the plan like this:\\nAsk first." in told
 
 
-async def test_a_title_of_the_handshake_names_the_conversation(tmp_path: Path) -> None:
-    async with serve(says("Hi.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix) as host:
-            await host.ask("initialize", title="Review of the parser")
-            await host.turn("Hi")
-            await host.close()
-        ran = await phoenix.run("conversations", "list")
+async def test_a_title_of_the_handshake_names_the_conversation(claude: Claude) -> None:
+    phoenix, _ = await claude(says("Hi."))
+    async with hosted(phoenix) as host:
+        await host.ask("initialize", title="Review of the parser")
+        await host.turn("Hi")
+        await host.close()
+    ran = await phoenix.run("conversations", "list")
     assert (ran.code, "Review of the parser" in ran.out) == (0, True)
 
 
-async def test_a_server_that_only_the_handshake_names_is_connected(tmp_path: Path) -> None:
-    async with serve(ADDS, says("Five.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, *ALLOWED, mcp_message=server_with(adds)) as host:
-            await host.ask("initialize", sdkMcpServers=["calc", 7, ""])
-            frames = await host.turn("Add")
-        _, second = bodies(server)
+async def test_a_server_that_only_the_handshake_names_is_connected(claude: Claude) -> None:
+    phoenix, server = await claude(ADDS, says("Five."))
+    async with hosted(phoenix, *ALLOWED, mcp_message=server_with(adds)) as host:
+        await host.ask("initialize", sdkMcpServers=["calc", 7, ""])
+        frames = await host.turn("Add")
+    _, second = bodies(server)
     assert frames[0]["mcp_servers"] == [{"name": "calc", "status": "connected"}]
     assert "sum 5" in json.dumps(second["messages"][-1])
 
@@ -115,13 +109,12 @@ async def test_fields_without_an_effect_have_none_whatever_they_hold(tmp_path: P
     assert "managed_settings_applied" not in answer["response"]
 
 
-async def test_a_signal_before_the_first_line_ends_it_with_its_code(tmp_path: Path) -> None:
-    async with serve(says("Hi.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix) as host:
-            assert await poll(lambda: list(phoenix.home.rglob("*.db")))
-            host.process.send_signal(signal.SIGTERM)
-            code = await host.end()
+async def test_a_signal_before_the_first_line_ends_it_with_its_code(claude: Claude) -> None:
+    phoenix, server = await claude(says("Hi."))
+    async with hosted(phoenix) as host:
+        assert await poll(lambda: list(phoenix.home.rglob("*.db")))
+        host.process.send_signal(signal.SIGTERM)
+        code = await host.end()
     assert (code, server.requests) == (143, [])
 
 
@@ -151,7 +144,7 @@ SHAPE: Frame = {"type": "object", "properties": {"city": {"type": "string"}}, "r
 
 
 async def test_a_schema_of_the_handshake_shapes_the_answer_and_a_bad_one_is_refused(tmp_path: Path) -> None:
-    answers = (calls("submit_structured", {"city": "Basel"}), says("Done."))
+    answers = (calls("submit_structured", city="Basel"), says("Done."))
     async with serve(*answers) as server, hosted(with_claude(tmp_path, server.url)) as host:
         refused = [
             (await host.ask("initialize", jsonSchema=schema))["error"]
@@ -174,15 +167,13 @@ async def test_a_schema_of_the_handshake_shapes_the_answer_and_a_bad_one_is_refu
     [(["web"], ["tools:web"]), (["more:other"], ["more:other"]), ([], []), ("all", ["more:other", "tools:web"])],
 )
 async def test_the_model_is_offered_the_skills_that_the_handshake_names(
-    tmp_path: Path, chosen: Any, offered: list[str]
+    claude: Claude, tmp_path: Path, chosen: Any, offered: list[str]
 ) -> None:
     write(tmp_path / "tools/skills/web/SKILL.md", "---\ndescription: Browses.\n---\nBrowse.\n")
     write(tmp_path / "more/skills/other/SKILL.md", "---\ndescription: Does else.\n---\nElse.\n")
     plugins = [flag for name in ("tools", "more") for flag in ("--plugin-dir", str(tmp_path / name))]
-    async with (
-        serve(says("Hi."), says("Browsed.")) as server,
-        hosted(with_claude(tmp_path, server.url), *plugins, base=NO_PROMPT) as host,
-    ):
+    phoenix, server = await claude(says("Hi."), says("Browsed."))
+    async with hosted(phoenix, *plugins, base=NO_PROMPT) as host:
         await host.ask("initialize", skills=chosen)
         init = (await host.turn("Hi"))[0]
         await host.turn("/tools:web now")
@@ -193,12 +184,10 @@ async def test_the_model_is_offered_the_skills_that_the_handshake_names(
     assert "Browse." in json.dumps(second["messages"][-1]), "the user calls any skill"
 
 
-async def test_a_given_system_prompt_leaves_the_list_of_skills_to_their_tool(tmp_path: Path) -> None:
+async def test_a_given_system_prompt_leaves_the_list_of_skills_to_their_tool(claude: Claude, tmp_path: Path) -> None:
     write(tmp_path / "tools/skills/web/SKILL.md", "---\ndescription: Browses.\n---\nBrowse.\n")
-    async with (
-        serve(says("Hi.")) as server,
-        hosted(with_claude(tmp_path, server.url), "--plugin-dir", str(tmp_path / "tools")) as host,
-    ):
+    phoenix, server = await claude(says("Hi."))
+    async with hosted(phoenix, "--plugin-dir", str(tmp_path / "tools")) as host:
         await host.turn("Hi")
         [body] = bodies(server)
     assert "tools:web" not in system_of(body)
@@ -295,13 +284,9 @@ async def test_a_message_of_15_mb_is_read_in_bounded_memory(tmp_path: Path) -> N
     assert grown < 400
 
 
-async def test_a_signal_during_a_question_ends_it(tmp_path: Path) -> None:
-    async with (
-        serve(calls("bash", {"command": "echo one"})) as server,
-        hosted(
-            with_claude(tmp_path, server.url), "--permission-prompt-tool", "stdio", can_use_tool=lambda _: None
-        ) as host,
-    ):
+async def test_a_signal_during_a_question_ends_it(claude: Claude) -> None:
+    phoenix, _ = await claude(calls("bash", command="echo one"))
+    async with hosted(phoenix, "--permission-prompt-tool", "stdio", can_use_tool=lambda _: None) as host:
         host.say("Go")
         await host.wait(lambda one: one.get("request", {}).get("subtype") == "can_use_tool")
         host.process.send_signal(signal.SIGTERM)
@@ -309,88 +294,81 @@ async def test_a_signal_during_a_question_ends_it(tmp_path: Path) -> None:
     assert host.messages()[-1]["type"] == "result"
 
 
-async def test_a_dry_run_of_a_rewind_changes_nothing(tmp_path: Path) -> None:
-    writes = calls("bash", {"command": "echo two > made.txt"})
-    async with serve(writes, says("Done.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        (phoenix.cwd / "made.txt").write_text("one\n")
-        async with hosted(phoenix, "--allowedTools", "Bash") as host:
-            await host.turn("Go", uuid="u-1")
-            would = await host.ask("rewind_files", user_message_id="u-1", dry_run=True)
-            kept = (phoenix.cwd / "made.txt").read_text()
-            done = await host.ask("rewind_files", user_message_id="u-1")
-        assert (kept, (phoenix.cwd / "made.txt").read_text()) == ("two\n", "one\n")
+async def test_a_dry_run_of_a_rewind_changes_nothing(claude: Claude) -> None:
+    writes = calls("bash", command="echo two > made.txt")
+    phoenix, _ = await claude(writes, says("Done."))
+    (phoenix.cwd / "made.txt").write_text("one\n")
+    async with hosted(phoenix, "--allowedTools", "Bash") as host:
+        await host.turn("Go", uuid="u-1")
+        would = await host.ask("rewind_files", user_message_id="u-1", dry_run=True)
+        kept = (phoenix.cwd / "made.txt").read_text()
+        done = await host.ask("rewind_files", user_message_id="u-1")
+    assert (kept, (phoenix.cwd / "made.txt").read_text()) == ("two\n", "one\n")
     assert would["response"] == {"canRewind": True, "filesChanged": ["made.txt"], "insertions": 1, "deletions": 1}
     assert done["response"] == {"canRewind": True}
 
 
-async def test_title_and_reasoning_are_set(tmp_path: Path) -> None:
-    async with serve(says("Hi.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix) as host:
-            await host.ask("rename_session", title="Fix \x1b[31mthe parser")
-            await host.ask("set_max_thinking_tokens", max_thinking_tokens=0)
-            await host.turn("Hi")
-            other = await host.ask("rename_session", title="x", session_id="another")
-            await host.close()
-        listed = (await phoenix.run("conversations", "list")).out
-        [body] = bodies(server)
+async def test_title_and_reasoning_are_set(claude: Claude) -> None:
+    phoenix, server = await claude(says("Hi."))
+    async with hosted(phoenix) as host:
+        await host.ask("rename_session", title="Fix \x1b[31mthe parser")
+        await host.ask("set_max_thinking_tokens", max_thinking_tokens=0)
+        await host.turn("Hi")
+        other = await host.ask("rename_session", title="x", session_id="another")
+        await host.close()
+    listed = (await phoenix.run("conversations", "list")).out
+    [body] = bodies(server)
     assert "Fix the parser" in listed
     assert body["output_config"] == {"effort": "low"}
     assert other["error"] == "This connection has another session than the one to be renamed."
 
 
 async def test_a_message_that_is_withdrawn_at_once_is_never_sent(tmp_path: Path) -> None:
-    async with serve(never_ends) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix) as host:
-            host.say("Go", uuid="u-1")
-            await server.wait_asked()
-            for n in range(20):
-                host.say(f"message {n}", uuid=f"m-{n}")
-                answer = await host.ask("cancel_async_message", message_uuid=f"m-{n}")
-                assert answer["response"]["cancelled"] is True
-            assert (await host.ask("interrupt", cancel_queued=True))["response"] == {"still_queued": []}
-            await host.close()
+    async with serve(never_ends) as server, hosted(with_claude(tmp_path, server.url)) as host:
+        host.say("Go", uuid="u-1")
+        await server.wait_asked()
+        for n in range(20):
+            host.say(f"message {n}", uuid=f"m-{n}")
+            answer = await host.ask("cancel_async_message", message_uuid=f"m-{n}")
+            assert answer["response"]["cancelled"] is True
+        assert (await host.ask("interrupt", cancel_queued=True))["response"] == {"still_queued": []}
+        await host.close()
 
 
 async def test_messages_that_wait_are_withdrawn(tmp_path: Path) -> None:
-    async with serve(never_ends, says("Third.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix) as host:
-            host.say("Go", uuid="u-1")
-            await server.wait_asked()
-            host.say("second", uuid="u-2")
-            await asyncio.sleep(0)
-            host.say("third", uuid="u-3")
-            answers = [await host.ask("cancel_async_message", message_uuid=uuid) for uuid in ("u-2", "u-2", "u-9")]
-            stopped = await host.ask("interrupt", cancel_queued=True)
-            await host.close()
+    async with serve(never_ends, says("Third.")) as server, hosted(with_claude(tmp_path, server.url)) as host:
+        host.say("Go", uuid="u-1")
+        await server.wait_asked()
+        host.say("second", uuid="u-2")
+        await asyncio.sleep(0)
+        host.say("third", uuid="u-3")
+        answers = [await host.ask("cancel_async_message", message_uuid=uuid) for uuid in ("u-2", "u-2", "u-9")]
+        stopped = await host.ask("interrupt", cancel_queued=True)
+        await host.close()
     assert [one["response"]["cancelled"] for one in answers] == [True, False, False]
     assert stopped["response"] == {"still_queued": [], "cancelled": ["u-3"]}
     assert [one["user_message_uuids"] for one in host.frames if one["type"] == "result"] == [["u-1"]]
 
 
-async def test_changed_tools_of_a_server_inside_the_host_are_listed_again(tmp_path: Path) -> None:
+async def test_changed_tools_of_a_server_inside_the_host_are_listed_again(claude: Claude) -> None:
     tools: list[Frame] = [{"name": "add", "inputSchema": {"type": "object"}}]
-    async with serve(says("Hi.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, *CONFIG, mcp_message=lambda request: server_with(adds, tools)(request)) as host:
-            before = (await host.turn("Hi"))[0]["tools"]
-            tools.append({"name": "multiply", "inputSchema": {"type": "object"}})
-            changed = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
-            answer = await host.ask("mcp_message", server_name="calc", message=changed)
-            after = (await host.turn("Hi"))[0]["tools"]
-            unknown = await host.ask("mcp_message", server_name="other", message=changed)
+    phoenix, _ = await claude(says("Hi."))
+    async with hosted(phoenix, *CONFIG, mcp_message=lambda request: server_with(adds, tools)(request)) as host:
+        before = (await host.turn("Hi"))[0]["tools"]
+        tools.append({"name": "multiply", "inputSchema": {"type": "object"}})
+        changed = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+        answer = await host.ask("mcp_message", server_name="calc", message=changed)
+        after = (await host.turn("Hi"))[0]["tools"]
+        unknown = await host.ask("mcp_message", server_name="other", message=changed)
     assert [name for name in after if name not in before] == ["mcp__calc__multiply"]
     assert (answer["subtype"], unknown["error"]) == ("success", "There is no server other inside the host.")
 
 
-async def test_a_question_beside_the_conversation_is_answered_and_leaves_it_alone(tmp_path: Path) -> None:
-    async with (
-        serve(says("Hi."), says("Beside."), says("Again."), refuses(400, "invalid_request_error", "no")) as server,
-        hosted(with_claude(tmp_path, server.url)) as host,
-    ):
+async def test_a_question_beside_the_conversation_is_answered_and_leaves_it_alone(claude: Claude) -> None:
+    phoenix, server = await claude(
+        says("Hi."), says("Beside."), says("Again."), refuses(400, "invalid_request_error", "no")
+    )
+    async with hosted(phoenix) as host:
         await host.turn("Hi")
         answer = await host.ask("side_question", question="What was that?")
         await host.turn("And?")

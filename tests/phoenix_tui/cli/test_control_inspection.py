@@ -1,4 +1,4 @@
-"""Requests about the window, files and sub-agents, agents of the host, and settings that it gives."""
+"""Requests about the window, files and sub-agents, and runs that a host resumes at a message."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from typing import Any
 
 import pytest
 
+from engine.machine.states import RETRIES
 from phoenix_tui.cli.control.options import add_settings, read_flags
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.config.claude_settings import whole_rule
-from tests.phoenix_tui.cli.test_control_servers import CONFIG, adds, server_with
-from tests.support.cli import with_claude
-from tests.support.control_host import FLAGS, hosted
+from tests.phoenix_tui.cli.test_control_servers import CONFIG, adds, bodies, server_with
+from tests.support.cli import Phoenix, with_claude
+from tests.support.control_host import FLAGS, Frame, hosted
 from tests.support.git_repositories import empty_repository
-from tests.support.loopback import serve
-from tests.support.loopback_agents import by_last_message, calls, never_ends, says, submits
+from tests.support.journeys import Claude, calls, says
+from tests.support.loopback import Answer, Loopback, Talk, serve
+from tests.support.loopback_agents import by_last_message, never_ends, submits
+from tests.support.loopback_anthropic import refuses
 
 EDITS = ("--permission-mode", "acceptEdits")
 
@@ -30,20 +33,19 @@ async def test_the_window_is_reported_in_shares(tmp_path: Path) -> None:
     assert 0 < usage["autoCompactThreshold"] < usage["maxTokens"]
 
 
-async def test_the_window_names_instruction_files_tools_of_servers_and_agents(tmp_path: Path) -> None:
+async def test_the_window_names_instruction_files_tools_of_servers_and_agents(claude: Claude, tmp_path: Path) -> None:
     agents = {"reviewer": {"description": "Reviews changes", "prompt": "You review."}}
-    async with serve(says("Hello.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        (phoenix.cwd / "CLAUDE.md").write_text("Be brief.")
-        empty_repository(tmp_path)
-        (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
-        (tmp_path / "CLAUDE.md").write_text("Be exact. @more.md")
-        (tmp_path / "more.md").write_text("Be kind.")
-        flags = ("--setting-sources", "project", *CONFIG)
-        async with hosted(phoenix, *flags, mcp_message=server_with(adds)) as host:
-            await host.ask("initialize", agents=agents)
-            await host.turn("Hi")
-            usage = (await host.ask("get_context_usage"))["response"]
+    phoenix, _ = await claude(says("Hello."))
+    (phoenix.cwd / "CLAUDE.md").write_text("Be brief.")
+    empty_repository(tmp_path)
+    (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (tmp_path / "CLAUDE.md").write_text("Be exact. @more.md")
+    (tmp_path / "more.md").write_text("Be kind.")
+    flags = ("--setting-sources", "project", *CONFIG)
+    async with hosted(phoenix, *flags, mcp_message=server_with(adds)) as host:
+        await host.ask("initialize", agents=agents)
+        await host.turn("Hi")
+        usage = (await host.ask("get_context_usage"))["response"]
     paths = (tmp_path / "CLAUDE.md", tmp_path / "more.md", phoenix.cwd / "CLAUDE.md")
     assert [(one["path"], one["type"]) for one in usage["memoryFiles"]] == [(str(one), "Project") for one in paths]
     assert [(one["name"], one["serverName"], one["tokens"] > 0) for one in usage["mcpTools"]] == [
@@ -52,18 +54,17 @@ async def test_the_window_names_instruction_files_tools_of_servers_and_agents(tm
     assert [(one["agentType"], one["tokens"] > 0) for one in usage["agents"]] == [("reviewer", True)]
 
 
-async def test_files_go_back_to_before_a_message_and_the_conversation_stays(tmp_path: Path) -> None:
-    writes = calls("write_file", {"path": "a.txt", "content": "two\n"})
-    reads = calls("read_file", {"path": "a.txt"}, "toolu_0")
-    async with serve(reads, writes, says("Done."), says("Still here.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        (phoenix.cwd / "a.txt").write_text("one\n")
-        async with hosted(phoenix, *EDITS) as host:
-            frames = await host.turn("Write it", uuid="u-1")
-            written = (phoenix.cwd / "a.txt").read_text()
-            answer = await host.ask("rewind_files", user_message_id="u-1")
-            unknown = await host.ask("rewind_files", user_message_id="u-2")
-            more = await host.turn("And now?")
+async def test_files_go_back_to_before_a_message_and_the_conversation_stays(claude: Claude) -> None:
+    writes = calls("write_file", path="a.txt", content="two\n")
+    reads = calls("read_file", "toolu_0", path="a.txt")
+    phoenix, _ = await claude(reads, writes, says("Done."), says("Still here."))
+    (phoenix.cwd / "a.txt").write_text("one\n")
+    async with hosted(phoenix, *EDITS) as host:
+        frames = await host.turn("Write it", uuid="u-1")
+        written = (phoenix.cwd / "a.txt").read_text()
+        answer = await host.ask("rewind_files", user_message_id="u-1")
+        unknown = await host.ask("rewind_files", user_message_id="u-2")
+        more = await host.turn("And now?")
     assert (written, (phoenix.cwd / "a.txt").read_text()) == ("two\n", "one\n")
     assert answer["response"] == {"canRewind": True}
     assert "No file checkpoint found" in unknown["error"]
@@ -72,7 +73,7 @@ async def test_files_go_back_to_before_a_message_and_the_conversation_stays(tmp_
 
 async def test_an_agent_of_the_host_works_under_the_call_that_began_it(tmp_path: Path) -> None:
     task = {"tasks": [{"task": "Look at it", "profile": "reviewer"}]}
-    spawns = calls("spawn_agents", task, "toolu_spawn")
+    spawns = calls("spawn_agents", "toolu_spawn", **task)
     answers = by_last_message({"Fine.": says("It is fine."), "Look at it": submits("Fine."), "Review this": spawns})
     agents = {"reviewer": {"description": "Reviews", "prompt": "You review.", "tools": ["Read"], "model": "haiku"}}
     flags = ("--permission-mode", "bypassPermissions")
@@ -97,15 +98,14 @@ async def test_an_agent_of_the_host_works_under_the_call_that_began_it(tmp_path:
     assert frames[-1]["result"] == "It is fine."
 
 
-async def test_skills_and_command_files_are_named_and_called(tmp_path: Path) -> None:
-    async with serve(says("Checked.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        commands = phoenix.home / "commands"
-        commands.mkdir()
-        (commands / "check.md").write_text("---\ndescription: Check it\n---\nLook twice at $ARGUMENTS.\n")
-        async with hosted(phoenix) as host:
-            begun = await host.ask("initialize", hooks=None)
-            frames = await host.turn("/check the door")
+async def test_skills_and_command_files_are_named_and_called(claude: Claude) -> None:
+    phoenix, server = await claude(says("Checked."))
+    commands = phoenix.home / "commands"
+    commands.mkdir()
+    (commands / "check.md").write_text("---\ndescription: Check it\n---\nLook twice at $ARGUMENTS.\n")
+    async with hosted(phoenix) as host:
+        begun = await host.ask("initialize", hooks=None)
+        frames = await host.turn("/check the door")
     [asked] = [one.body.decode() for one in server.requests if one.method == "POST"]
     assert [(one["name"], one["description"]) for one in begun["response"]["commands"]] == [("check", "Check it")]
     assert frames[0]["slash_commands"] == ["check"]
@@ -120,7 +120,7 @@ async def test_agents_that_are_none_refuse_the_handshake(tmp_path: Path, agents:
 
 
 async def test_a_background_agent_keeps_the_session_running_and_can_be_stopped(tmp_path: Path) -> None:
-    begins = calls("spawn_task", {"task_description": "Watch", "initial_prompt": "WATCH IT"}, "toolu_b")
+    begins = calls("spawn_task", "toolu_b", task_description="Watch", initial_prompt="WATCH IT")
     answers = by_last_message({"toolu_b": says("It watches."), "WATCH IT": never_ends, "Start": begins})
     flags = ("--permission-mode", "bypassPermissions")
     async with serve(answers) as server, hosted(with_claude(tmp_path, server.url), *flags) as host:
@@ -193,13 +193,122 @@ def test_a_name_alone_is_a_rule_for_all_its_calls(text: str, rule: str) -> None:
     assert whole_rule(text) == rule
 
 
-async def test_a_text_that_the_host_composed_calls_nothing(tmp_path: Path) -> None:
-    async with serve(says("Read.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        (phoenix.home / "commands").mkdir()
-        (phoenix.home / "commands" / "check.md").write_text("Look twice.\n")
-        async with hosted(phoenix) as host:
-            await host.turn("/check the door", client_composed=True)
+async def test_a_text_that_the_host_composed_calls_nothing(claude: Claude) -> None:
+    phoenix, server = await claude(says("Read."))
+    (phoenix.home / "commands").mkdir()
+    (phoenix.home / "commands" / "check.md").write_text("Look twice.\n")
+    async with hosted(phoenix) as host:
+        await host.turn("/check the door", client_composed=True)
     [asked] = [one.body.decode() for one in server.requests if one.method == "POST"]
     assert "/check the door" in asked
     assert "Look twice" not in asked
+
+
+RUNS = calls("bash", command="echo hello")
+ALLOWED = ("--allowedTools", "Bash")
+
+
+async def spoken(phoenix: Phoenix) -> list[Frame]:
+    """Three turns; the frames of the replies."""
+    async with hosted(phoenix, *ALLOWED) as host:
+        for text in ("first", "second", "third"):
+            await host.turn(text)
+    return [one for one in host.messages() if one["type"] == "assistant"]
+
+
+def words(server: Loopback) -> str:
+    return json.dumps(bodies(server)[-1]["messages"])
+
+
+async def test_a_resumed_conversation_goes_on_behind_a_message(claude: Claude) -> None:
+    phoenix, server = await claude(says("One."), says("Two."), says("Three."), says("Other."))
+    replies = await spoken(phoenix)
+    session, second = replies[0]["session_id"], replies[1]["uuid"]
+    async with hosted(phoenix, f"--resume={session}", f"--resume-session-at={second}") as host:
+        result = (await host.turn("instead"))[-1]
+    sent = words(server)
+    async with hosted(phoenix, f"--resume={session}") as host:
+        await host.turn("as before")
+    whole = words(server)
+    assert [word in sent for word in ("Two.", "third", "Three.", "instead")] == [True, False, False, True]
+    assert result["session_id"] != session
+    assert [word in whole for word in ("Two.", "third", "Three.", "instead")] == [True, True, True, False]
+
+
+async def test_the_results_of_a_replys_calls_are_kept_with_it(claude: Claude) -> None:
+    phoenix, server = await claude(RUNS, says("Ran."), says("Two."), says("Three."), says("Other."))
+    replies = await spoken(phoenix)
+    call = replies[0]
+    async with hosted(phoenix, "--resume", call["session_id"], "--resume-session-at", call["uuid"]) as host:
+        await host.turn("instead")
+    sent = words(server)
+    assert [word in sent for word in ("tool_result", "hello", "Ran.", "instead")] == [True, True, False, True]
+
+
+async def test_only_one_turn_is_dropped_where_the_host_says_so(claude: Claude) -> None:
+    phoenix, _ = await claude(says("One."), says("Two."), says("Three."), says("Other."))
+    first, second, _ = await spoken(phoenix)
+    flags = ("--resume", first["session_id"], "--resume-drops-turn", "a1")
+    refused = await phoenix.run(*FLAGS, *flags, "--resume-session-at", first["uuid"], stdin=b"")
+    async with hosted(phoenix, *flags, "--resume-session-at", second["uuid"]) as host:
+        result = (await host.turn("instead"))[-1]
+    assert (refused.code, "More than the turn" in refused.err) == (2, True)
+    assert result["result"] == "Other."
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (("--resume-session-at", "x"), "--resume-session-at needs --resume with the conversation."),
+        (("--resume-drops-turn", "x"), "--resume-drops-turn needs --resume-session-at."),
+    ],
+)
+async def test_places_need_a_conversation(tmp_path: Path, flags: tuple[str, ...], sentence: str) -> None:
+    ran = await with_claude(tmp_path, "http://127.0.0.1:9").run(*FLAGS, *flags, stdin=b"")
+    assert (ran.code, sentence in ran.err) == (2, True)
+
+
+async def test_an_unknown_message_is_refused_in_clean_words(claude: Claude) -> None:
+    phoenix, _ = await claude(says("One."))
+    async with hosted(phoenix) as host:
+        session = (await host.turn("first"))[-1]["session_id"]
+    ran = await phoenix.run(*FLAGS, "--resume", session, "--resume-session-at", "not\x1b[31m there", stdin=b"")
+    assert ran.code == 2
+    assert "There is no message not" in ran.err
+    assert "\x1b" not in ran.err
+
+
+def overloaded_unless(model: str, answer: Answer) -> Answer:
+    """Error 529 for all models but one."""
+
+    async def reply(talk: Talk) -> None:
+        is_right = json.loads(talk.seen.body)["model"] == model
+        await (answer if is_right else refuses(529, "overloaded_error", "Overloaded"))(talk)
+
+    return reply
+
+
+@pytest.mark.slow
+async def test_another_model_answers_a_turn_whose_own_is_overloaded(claude: Claude) -> None:
+    phoenix, server = await claude(overloaded_unless("claude-haiku-5-5", says("From haiku.")))
+    async with hosted(phoenix, "--fallback-model", "haiku") as host:
+        frames = await host.turn("Hi")
+        await host.wait(lambda one: one.get("state") == "idle")  # its own model is back then
+        usage = await host.ask("get_context_usage")
+    asked = [body["model"] for body in bodies(server)]
+    assert (asked, frames[-1]["result"]) == (
+        [*["claude-sonnet-5-5"] * (1 + RETRIES), "claude-haiku-5-5"],
+        "From haiku.",
+    )
+    assert (frames[-1]["subtype"], frames[-1]["is_error"]) == ("success", False)
+    assert usage["response"]["model"] == "claude-sonnet-5-5"
+    assert b"answers this turn" in bytes(host.err)
+
+
+@pytest.mark.slow
+async def test_both_models_may_fail(claude: Claude) -> None:
+    phoenix, server = await claude(refuses(529, "overloaded_error", "Overloaded"))
+    async with hosted(phoenix, "--fallback-model", "haiku") as host:
+        result = (await host.turn("Hi"))[-1]
+    assert (result["is_error"], result["terminal_reason"]) == (True, "api_error")
+    assert len(bodies(server)) == 2 * (1 + RETRIES)

@@ -27,8 +27,8 @@ from tests.support.cli import Phoenix, with_claude
 from tests.support.control_host import FLAGS, ControlHost, Frame, hosted
 from tests.support.extended_folder import write
 from tests.support.git_repositories import empty_repository
+from tests.support.journeys import Claude, calls, says
 from tests.support.loopback import Answer, Loopback, serve
-from tests.support.loopback_agents import calls, says
 from tests.support.mcp_phoenix import SERVER, servers_json
 
 ARGV = ("--input-format", "stream-json", "--output-format", "stream-json", "--await-initialize")
@@ -45,16 +45,15 @@ def fields(root: Path) -> Frame:
     }
 
 
-async def test_fields_of_the_handshake_count_like_flags_and_are_confirmed(tmp_path: Path) -> None:
-    launch, two = fields(plugin(tmp_path)), calls("bash", {"command": "echo two"})
-    async with serve(two, says("Done.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        flags = ("--await-initialize", "--initialize-fields=settings,disallowedTools", "--allowedTools", "Bash")
-        async with hosted(phoenix, *flags) as host:
-            answer = (await host.ask("initialize", **launch))["response"]
-            init = (await host.turn("Go"))[0]
-            again = (await host.ask("initialize", **launch | {"disallowedTools": []}))["response"]
-        _, second = bodies(server)
+async def test_fields_of_the_handshake_count_like_flags_and_are_confirmed(claude: Claude, tmp_path: Path) -> None:
+    launch, two = fields(plugin(tmp_path)), calls("bash", command="echo two")
+    phoenix, server = await claude(two, says("Done."))
+    flags = ("--await-initialize", "--initialize-fields=settings,disallowedTools", "--allowedTools", "Bash")
+    async with hosted(phoenix, *flags) as host:
+        answer = (await host.ask("initialize", **launch))["response"]
+        init = (await host.turn("Go"))[0]
+        again = (await host.ask("initialize", **launch | {"disallowedTools": []}))["response"]
+    _, second = bodies(server)
     assert [answer[name] for name in NOT_APPLIED] == [True] * 4
     assert [again[name] for name in NOT_APPLIED] == [True, False, True, True]
     assert "rule" in json.dumps(second["messages"][-1])
@@ -123,7 +122,7 @@ def test_a_first_line_without_end_is_given_up(tmp_path: Path) -> None:
 
 
 ALL = ("--permission-mode", "bypassPermissions")
-RUNS = calls("bash", {"command": "echo $NODE_ENV > made.txt"})
+RUNS = calls("bash", command="echo $NODE_ENV > made.txt")
 
 
 def hook(command: str, **more: Any) -> dict[str, Any]:
@@ -135,36 +134,32 @@ def settings(given: Any) -> HostOptions:
 
 
 @pytest.mark.parametrize("is_file", [True, False], ids=["a file", "the flag"])
-async def test_a_hook_of_the_settings_denies_a_call_with_its_reason(tmp_path: Path, is_file: bool) -> None:
+async def test_a_hook_of_the_settings_denies_a_call_with_its_reason(claude: Claude, is_file: bool) -> None:
     given = json.dumps({"hooks": hook("echo no commands today >&2; exit 2")})
-    async with serve(RUNS, says("I see.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        if is_file:
-            (phoenix.cwd / "given.json").write_text(given)
-        async with hosted(phoenix, *ALL, "--settings", "given.json" if is_file else given) as host:
-            await host.turn("Go")
-        assert "no commands today" in json.dumps(bodies(server)[-1]["messages"])
+    phoenix, server = await claude(RUNS, says("I see."))
+    if is_file:
+        (phoenix.cwd / "given.json").write_text(given)
+    async with hosted(phoenix, *ALL, "--settings", "given.json" if is_file else given) as host:
+        await host.turn("Go")
+    assert "no commands today" in json.dumps(bodies(server)[-1]["messages"])
     assert not (phoenix.cwd / "made.txt").exists()
 
 
-async def test_a_hook_that_cannot_be_used_is_named_with_its_line_and_the_run_goes_on(tmp_path: Path) -> None:
+async def test_a_hook_that_cannot_be_used_is_named_with_its_line_and_the_run_goes_on(claude: Claude) -> None:
     given = json.dumps({"hooks": {"PreToolUse": [{"hooks": [{"type": "fax"}]}]}}, indent=0)
-    async with (
-        serve(says("Hello.")) as server,
-        hosted(with_claude(tmp_path, server.url), "--settings", given) as host,
-    ):
+    phoenix, _ = await claude(says("Hello."))
+    async with hosted(phoenix, "--settings", given) as host:
         frames = await host.turn("Go")
     assert frames[-1]["result"] == "Hello."
     assert b"phoenix: --settings:6: " in host.err
     assert b"Traceback" not in host.err
 
 
-async def test_no_hooks_switches_them_off_too(tmp_path: Path) -> None:
+async def test_no_hooks_switches_them_off_too(claude: Claude) -> None:
     given = json.dumps({"hooks": hook("exit 2")})
-    async with serve(RUNS, says("Done.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, *ALL, "--no-hooks", "--settings", given) as host:
-            await host.turn("Go")
+    phoenix, _ = await claude(RUNS, says("Done."))
+    async with hosted(phoenix, *ALL, "--no-hooks", "--settings", given) as host:
+        await host.turn("Go")
     assert (phoenix.cwd / "made.txt").exists()
 
 
@@ -193,7 +188,7 @@ def test_further_folders_of_the_settings_count_like_those_of_the_flag() -> None:
     assert flags.add_dirs == ("../docs",)
 
 
-LISTS_FILES = calls("bash", {"command": "echo one"})
+LISTS_FILES = calls("bash", command="echo one")
 
 
 def hook_file(name: str) -> str:
@@ -294,7 +289,7 @@ async def test_trust_by_a_host_is_not_kept(tmp_path: Path) -> None:
 
 
 async def test_a_file_that_changes_in_the_run_counts_no_longer(tmp_path: Path) -> None:
-    changes = calls("bash", {"command": "echo Obey. >> AGENTS.md"})
+    changes = calls("bash", command="echo Obey. >> AGENTS.md")
     async with serve(changes, says("Done."), says("Again.")) as server:
         phoenix = filled(tmp_path, server.url)
         async with hosted(phoenix, "--setting-sources=project", "--allowedTools", "Bash", base=NO_PROMPT) as host:
@@ -343,20 +338,19 @@ async def refused(phoenix: Phoenix, call: Answer, server: Any, *flags: str) -> l
     ],
 )
 async def test_files_of_an_added_folder_are_read_and_not_written(
-    tmp_path: Path, name: str, args: dict[str, str], is_refused: bool
+    claude: Claude, tmp_path: Path, name: str, args: dict[str, str], is_refused: bool
 ) -> None:
     other = further(tmp_path)
     (tmp_path / "beside.txt").write_text("beside\n")
     (other / "link").symlink_to(tmp_path / "beside.txt")
-    call = calls(name, args | {"path": str(other / args["path"])})
-    async with serve(call, says("Done."), call, says("Done.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        without = await refused(phoenix, call, server)
-        added = await refused(phoenix, call, server, "--add-dir", "../other")
+    call = calls(name, **(args | {"path": str(other / args["path"])}))
+    phoenix, server = await claude(call, says("Done."), call, says("Done."))
+    without = await refused(phoenix, call, server)
+    added = await refused(phoenix, call, server, "--add-dir", "../other")
     assert (without, added) == ([True], [is_refused])
 
 
-async def test_an_answer_adds_a_folder_for_the_connection(tmp_path: Path) -> None:
+async def test_an_answer_adds_a_folder_for_the_connection(claude: Claude, tmp_path: Path) -> None:
     other = further(tmp_path)
     path = str(other / "deep" / "a.txt")
     update = {"type": "addDirectories", "directories": [str(other)], "destination": "session"}
@@ -364,25 +358,21 @@ async def test_an_answer_adds_a_folder_for_the_connection(tmp_path: Path) -> Non
     def allow(request: Frame) -> Frame:
         return {"behavior": "allow", "updatedInput": request["input"], "updatedPermissions": [update]}
 
-    async with serve(
-        calls("read_file", {"path": path}), calls("read_file", {"path": path}, "toolu_2"), says("Done.")
-    ) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, "--permission-prompt-tool", "stdio", can_use_tool=allow) as host:
-            await host.turn("Go")
+    phoenix, _ = await claude(calls("read_file", path=path), calls("read_file", "toolu_2", path=path), says("Done."))
+    async with hosted(phoenix, "--permission-prompt-tool", "stdio", can_use_tool=allow) as host:
+        await host.turn("Go")
     assert (len(host.requests("can_use_tool")), results(host)) == (1, [False, False])
 
 
 @pytest.mark.parametrize(
     ("name", "why"), [("gone", "there is none"), ("file", "it is no folder"), ("a*", "its name has signs of a pattern")]
 )
-async def test_what_cannot_be_added_is_named(tmp_path: Path, name: str, why: str) -> None:
+async def test_what_cannot_be_added_is_named(claude: Claude, tmp_path: Path, name: str, why: str) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "a*").mkdir()
-    async with serve(says("Hi.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, f"--add-dir={tmp_path / name}") as host:
-            result = (await host.turn("Hi"))[-1]
+    phoenix, _ = await claude(says("Hi."))
+    async with hosted(phoenix, f"--add-dir={tmp_path / name}") as host:
+        result = (await host.turn("Hi"))[-1]
     assert result["result"] == "Hi."
     assert f"cannot be added: {why}." in bytes(host.err).decode()
     assert "Traceback" not in json.dumps(bytes(host.err).decode())
@@ -391,11 +381,9 @@ async def test_what_cannot_be_added_is_named(tmp_path: Path, name: str, why: str
 UNKNOWN = "11111111-1111-4111-8111-111111111111"
 
 
-async def test_a_host_with_a_store_reads_once_that_nothing_is_written_to_it(tmp_path: Path) -> None:
-    async with (
-        serve(says("One."), says("Two.")) as server,
-        hosted(with_claude(tmp_path, server.url), "--session-mirror") as host,
-    ):
+async def test_a_host_with_a_store_reads_once_that_nothing_is_written_to_it(claude: Claude) -> None:
+    phoenix, _ = await claude(says("One."), says("Two."))
+    async with hosted(phoenix, "--session-mirror") as host:
         await host.turn("Hi")
         await host.turn("Again")
     told = [one for one in host.messages() if one.get("subtype") == "mirror_error"]
@@ -407,11 +395,9 @@ async def test_a_host_with_a_store_reads_once_that_nothing_is_written_to_it(tmp_
     assert told[0]["key"]["sessionId"] == told[0]["session_id"]
 
 
-async def test_a_session_that_only_the_store_has_is_refused_with_the_reason(tmp_path: Path) -> None:
-    async with (
-        serve() as server,
-        hosted(with_claude(tmp_path, server.url), "--session-mirror", f"--resume={UNKNOWN}") as host,
-    ):
+async def test_a_session_that_only_the_store_has_is_refused_with_the_reason(claude: Claude) -> None:
+    phoenix, _ = await claude()
+    async with hosted(phoenix, "--session-mirror", f"--resume={UNKNOWN}") as host:
         result = await host.wait(lambda one: one["type"] == "result")
         assert await host.end() == 2
     assert result["errors"] == [

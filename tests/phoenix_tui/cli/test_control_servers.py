@@ -12,8 +12,8 @@ from engine.extensions.mcp.server_asks import NoAnswerError
 from phoenix_tui.cli.control.servers import NO_POLICY, ServerPolicy, check_answer, elicitation, read_policy
 from tests.support.cli import with_claude
 from tests.support.control_host import ControlHost, Frame, hosted
+from tests.support.journeys import Claude, calls, says
 from tests.support.loopback import Loopback, serve
-from tests.support.loopback_agents import calls, says
 from tests.support.mcp_phoenix import SERVER, servers_json
 from tools.mcp_form import BadForm
 
@@ -22,7 +22,7 @@ CONFIG = (
     json.dumps({"mcpServers": {"calc": {"type": "sdk", "name": "calc"}}}),
 )
 ALLOWED = ("--allowedTools", "mcp__calc__add")
-ADDS = calls("mcp__calc__add", {"a": 2, "b": 3})
+ADDS = calls("mcp__calc__add", a=2, b=3)
 SCHEMA = {"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}}
 TOOL = {"name": "add", "description": "Add two numbers", "inputSchema": SCHEMA, "annotations": {"readOnlyHint": True}}
 
@@ -51,14 +51,13 @@ def bodies(server: Loopback) -> list[Any]:
     return [json.loads(one.body) for one in server.requests if one.method == "POST"]
 
 
-async def test_a_tool_of_the_host_is_offered_called_and_its_result_read(tmp_path: Path) -> None:
-    async with serve(ADDS, says("Five.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, *CONFIG, *ALLOWED, mcp_message=server_with(adds)) as host:
-            await host.ask("initialize", hooks=None)
-            frames = await host.turn("Add")
-            status = await host.ask("mcp_status")
-        first, second = bodies(server)
+async def test_a_tool_of_the_host_is_offered_called_and_its_result_read(claude: Claude) -> None:
+    phoenix, server = await claude(ADDS, says("Five."))
+    async with hosted(phoenix, *CONFIG, *ALLOWED, mcp_message=server_with(adds)) as host:
+        await host.ask("initialize", hooks=None)
+        frames = await host.turn("Add")
+        status = await host.ask("mcp_status")
+    first, second = bodies(server)
     assert [one["message"]["method"] for one in host.requests("mcp_message")] == [
         "initialize",
         "notifications/initialized",
@@ -78,11 +77,9 @@ async def test_a_tool_of_the_host_is_offered_called_and_its_result_read(tmp_path
     assert frames[-1]["result"] == "Five."
 
 
-async def test_a_tool_of_the_host_needs_permission_like_a_command(tmp_path: Path) -> None:
-    async with (
-        serve(ADDS, says("I see.")) as server,
-        hosted(with_claude(tmp_path, server.url), *CONFIG, mcp_message=server_with(adds)) as host,
-    ):
+async def test_a_tool_of_the_host_needs_permission_like_a_command(claude: Claude) -> None:
+    phoenix, _ = await claude(ADDS, says("I see."))
+    async with hosted(phoenix, *CONFIG, mcp_message=server_with(adds)) as host:
         frames = await host.turn("Add")
     assert [one["message"]["method"] for one in host.requests("mcp_message")].count("tools/call") == 0
     assert [one["tool_name"] for one in frames[-1]["permission_denials"]] == ["mcp__calc__add"]
@@ -106,12 +103,11 @@ async def test_a_whole_server_is_allowed_by_its_name(tmp_path: Path) -> None:
         ({"content": [{"type": "text", "text": "y" * 2_000_000}]}, "characters left out"),
     ],
 )
-async def test_odd_results_are_read_as_far_as_they_go(tmp_path: Path, result: Frame, words: str) -> None:
-    async with serve(ADDS, says("I see.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, *CONFIG, *ALLOWED, mcp_message=server_with(lambda _: result)) as host:
-            frames = await host.turn("Add")
-        read = json.dumps(bodies(server)[-1]["messages"][-1])
+async def test_odd_results_are_read_as_far_as_they_go(claude: Claude, result: Frame, words: str) -> None:
+    phoenix, server = await claude(ADDS, says("I see."))
+    async with hosted(phoenix, *CONFIG, *ALLOWED, mcp_message=server_with(lambda _: result)) as host:
+        frames = await host.turn("Add")
+    read = json.dumps(bodies(server)[-1]["messages"][-1])
     assert words in read
     assert len(read) < 200_000
     assert frames[-1]["result"] == "I see."
@@ -120,24 +116,21 @@ async def test_odd_results_are_read_as_far_as_they_go(tmp_path: Path, result: Fr
 @pytest.mark.parametrize(
     "tools", [(7,), ({"name": ""},), ({"name": "x" * 200},), ({"name": "s", "inputSchema": {"type": "array"}},)]
 )
-async def test_tools_that_cannot_be_offered_are_left_out(tmp_path: Path, tools: Any) -> None:
-    async with serve(says("Hello.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, *CONFIG, mcp_message=server_with(adds, tools)) as host:
-            frames = await host.turn("Hi")
+async def test_tools_that_cannot_be_offered_are_left_out(claude: Claude, tools: Any) -> None:
+    phoenix, _ = await claude(says("Hello."))
+    async with hosted(phoenix, *CONFIG, mcp_message=server_with(adds, tools)) as host:
+        frames = await host.turn("Hi")
     assert [one for one in frames[0]["tools"] if one.startswith("mcp__")] == []
     assert frames[-1]["result"] == "Hello."
 
 
-async def test_a_server_that_refuses_is_failed_and_the_turn_goes_on(tmp_path: Path) -> None:
+async def test_a_server_that_refuses_is_failed_and_the_turn_goes_on(claude: Claude) -> None:
     def refuse(request: Frame) -> Frame:
         error = {"code": -32601, "message": "Server 'calc' not found"}
         return {"mcp_response": {"jsonrpc": "2.0", "id": request["message"].get("id"), "error": error}}
 
-    async with (
-        serve(says("Hello.")) as server,
-        hosted(with_claude(tmp_path, server.url), *CONFIG, mcp_message=refuse) as host,
-    ):
+    phoenix, _ = await claude(says("Hello."))
+    async with hosted(phoenix, *CONFIG, mcp_message=refuse) as host:
         frames = await host.turn("Hi")
         status = await host.ask("mcp_status")
     assert frames[0]["mcp_servers"][0]["status"] == "failed"
@@ -145,11 +138,9 @@ async def test_a_server_that_refuses_is_failed_and_the_turn_goes_on(tmp_path: Pa
     assert frames[-1]["result"] == "Hello."
 
 
-async def test_a_server_is_switched_off_and_on(tmp_path: Path) -> None:
-    async with (
-        serve(says("Hello.")) as server,
-        hosted(with_claude(tmp_path, server.url), *CONFIG, mcp_message=server_with(adds)) as host,
-    ):
+async def test_a_server_is_switched_off_and_on(claude: Claude) -> None:
+    phoenix, _ = await claude(says("Hello."))
+    async with hosted(phoenix, *CONFIG, mcp_message=server_with(adds)) as host:
         await host.turn("Hi")
         off = await host.ask("mcp_toggle", serverName="calc", enabled=False)
         without = await host.turn("Hi")
@@ -182,22 +173,21 @@ def yes(request: Frame) -> Frame:
     return {"behavior": "allow", "updatedInput": request["input"]}
 
 
-async def test_a_tool_asks_against_mode_and_rules_another_is_hidden_and_calls_have_their_time(tmp_path: Path) -> None:
+async def test_a_tool_asks_against_mode_and_rules_another_is_hidden_and_calls_have_their_time(claude: Claude) -> None:
     answers = server_with(adds, (TOOL, REMOVE))
     silent = False
 
     def server_of_host(request: Frame) -> Any:
         return None if silent and request["message"]["method"] == "tools/call" else answers(request)
 
-    async with serve(ADDS, says("Five."), ADDS, says("None.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, *POLICY_FLAGS, mcp_message=server_of_host, can_use_tool=yes) as host:
-            policy = {"calc": {"timeout": 1_000, "tools": TOOLS}, "other": {"tools": TOOLS}}
-            await host.ask("initialize", sdkMcpServers=["calc"], sdkMcpServerConfigs=policy)
-            init = (await host.turn("Add"))[0]
-            silent = True
-            await host.turn("Add")
-        _, first, _, second = bodies(server)
+    phoenix, server = await claude(ADDS, says("Five."), ADDS, says("None."))
+    async with hosted(phoenix, *POLICY_FLAGS, mcp_message=server_of_host, can_use_tool=yes) as host:
+        policy = {"calc": {"timeout": 1_000, "tools": TOOLS}, "other": {"tools": TOOLS}}
+        await host.ask("initialize", sdkMcpServers=["calc"], sdkMcpServerConfigs=policy)
+        init = (await host.turn("Add"))[0]
+        silent = True
+        await host.turn("Add")
+    _, first, _, second = bodies(server)
     assert [one for one in init["tools"] if one.startswith("mcp__")] == ["mcp__calc__add"]
     [asked, _] = host.requests("can_use_tool")
     assert (asked["tool_name"], asked["permission_suggestions"]) == ("mcp__calc__add", [])
@@ -232,13 +222,12 @@ async def statuses(host: ControlHost) -> dict[str, str]:
     return {one["name"]: one["status"] for one in servers}
 
 
-async def test_connected_servers_stand_in_the_init_frame_beside_those_of_the_host(tmp_path: Path) -> None:
-    async with serve(says("Hi.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        flags = (*CONFIG, *given(kinds=SERVER, broken=BROKEN))
-        async with hosted(phoenix, *flags, mcp_message=server_with(adds)) as host:
-            init = (await host.turn("Hi"))[0]
-            status = await host.ask("mcp_status")
+async def test_connected_servers_stand_in_the_init_frame_beside_those_of_the_host(claude: Claude) -> None:
+    phoenix, _ = await claude(says("Hi."))
+    flags = (*CONFIG, *given(kinds=SERVER, broken=BROKEN))
+    async with hosted(phoenix, *flags, mcp_message=server_with(adds)) as host:
+        init = (await host.turn("Hi"))[0]
+        status = await host.ask("mcp_status")
     assert [(one["name"], one["status"]) for one in init["mcp_servers"]] == [
         ("calc", "connected"),
         ("broken", "failed"),
@@ -257,19 +246,17 @@ async def test_connected_servers_stand_in_the_init_frame_beside_those_of_the_hos
 
 
 async def test_a_connected_server_is_switched_off_and_on_again(tmp_path: Path) -> None:
-    async with serve(says("Hi.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, *given(kinds=SERVER)) as host:
-            await host.turn("Hi")
-            off = await host.ask("mcp_toggle", serverName="kinds", enabled=False)
-            without, seen = await statuses(host), (await host.turn("Hi"))[0]
-            on = await host.ask("mcp_toggle", serverName="kinds", enabled=True)
-            again = await host.ask("mcp_reconnect", serverName="kinds")
-            after = await statuses(host)
-            nothing = [
-                (await host.ask(subtype, serverName="other", enabled=True))["error"]
-                for subtype in ("mcp_toggle", "mcp_reconnect")
-            ]
+    async with serve(says("Hi.")) as server, hosted(with_claude(tmp_path, server.url), *given(kinds=SERVER)) as host:
+        await host.turn("Hi")
+        off = await host.ask("mcp_toggle", serverName="kinds", enabled=False)
+        without, seen = await statuses(host), (await host.turn("Hi"))[0]
+        on = await host.ask("mcp_toggle", serverName="kinds", enabled=True)
+        again = await host.ask("mcp_reconnect", serverName="kinds")
+        after = await statuses(host)
+        nothing = [
+            (await host.ask(subtype, serverName="other", enabled=True))["error"]
+            for subtype in ("mcp_toggle", "mcp_reconnect")
+        ]
     assert (off["subtype"], without, on["subtype"], again["subtype"], after) == (
         "success",
         {"kinds": "disabled"},
@@ -281,16 +268,15 @@ async def test_a_connected_server_is_switched_off_and_on_again(tmp_path: Path) -
     assert nothing == ["There is no server other."] * 2
 
 
-async def test_a_host_sets_its_servers_anew(tmp_path: Path) -> None:
-    async with serve(says("Hi.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, *CONFIG, mcp_message=server_with(adds)) as host:
-            await host.turn("Hi")
-            calc: Frame = {"type": "sdk", "name": "calc"}
-            more = await host.ask("mcp_set_servers", servers={"calc": calc, "kinds": SERVER, "broken": BROKEN})
-            init = (await host.turn("Hi"))[0]
-            fewer = await host.ask("mcp_set_servers", servers={})
-            after = await statuses(host)
+async def test_a_host_sets_its_servers_anew(claude: Claude) -> None:
+    phoenix, _ = await claude(says("Hi."))
+    async with hosted(phoenix, *CONFIG, mcp_message=server_with(adds)) as host:
+        await host.turn("Hi")
+        calc: Frame = {"type": "sdk", "name": "calc"}
+        more = await host.ask("mcp_set_servers", servers={"calc": calc, "kinds": SERVER, "broken": BROKEN})
+        init = (await host.turn("Hi"))[0]
+        fewer = await host.ask("mcp_set_servers", servers={})
+        after = await statuses(host)
     told = more["response"]
     assert (told["added"], told["removed"], list(told["errors"])) == (["broken", "kinds"], [], ["broken"])
     assert {"mcp__calc__add", "mcp__kinds__echo"} <= set(init["tools"])
@@ -306,18 +292,17 @@ async def test_servers_that_are_no_objects_are_refused_or_named(tmp_path: Path) 
     assert sorted(odd["response"]["errors"]) == ["a", "b"]
 
 
-async def test_a_required_server_that_fails_lets_no_turn_begin(tmp_path: Path) -> None:
-    async with serve(says("Hi.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, *given(broken=BROKEN | {"required": True})) as host:
-            result = (await host.turn("Hi"))[-1]
-            code = await host.close()
-        assert server.requests == []
+async def test_a_required_server_that_fails_lets_no_turn_begin(claude: Claude) -> None:
+    phoenix, server = await claude(says("Hi."))
+    async with hosted(phoenix, *given(broken=BROKEN | {"required": True})) as host:
+        result = (await host.turn("Hi"))[-1]
+        code = await host.close()
+    assert server.requests == []
     assert (result["is_error"], code) == (True, 1)
     assert "MCP server 'broken' is required and failed" in json.dumps(result)
 
 
-ASKS = calls("mcp__kinds__form", {})
+ASKS = calls("mcp__kinds__form")
 FLAGS = ("--mcp-config", servers_json(kinds=SERVER), "--allowedTools", "mcp__kinds__form")
 FORM: Frame = {"type": "object", "properties": {"name": {"type": "string"}}}
 
@@ -340,12 +325,10 @@ def states(frames: list[Frame]) -> list[str]:
     return [one["state"] for one in frames if one.get("subtype") == "session_state_changed"]
 
 
-async def test_the_answer_of_the_host_reaches_the_server_and_a_refused_question_is_cancelled(tmp_path: Path) -> None:
+async def test_the_answer_of_the_host_reaches_the_server_and_a_refused_question_is_cancelled(claude: Claude) -> None:
     texts = []
-    async with (
-        serve(ASKS, says("One."), ASKS, says("Two.")) as server,
-        hosted(with_claude(tmp_path, server.url), *FLAGS) as host,
-    ):
+    phoenix, _ = await claude(ASKS, says("One."), ASKS, says("Two."))
+    async with hosted(phoenix, *FLAGS) as host:
         for response in (
             {"subtype": "success", "response": {"action": "accept", "content": {"name": "Ada"}}},
             {"subtype": "error", "error": "Unsupported control request subtype: elicitation"},

@@ -18,9 +18,9 @@ from PIL import Image
 from tests.phoenix_tui.cli.test_control_servers import bodies
 from tests.support.cli import Phoenix, with_claude
 from tests.support.control_host import ControlHost, Frame, hosted
-from tests.support.journeys import rows
+from tests.support.journeys import Claude, calls, rows, says
 from tests.support.loopback import Answer, serve
-from tests.support.loopback_agents import calls, never_ends, says
+from tests.support.loopback_agents import never_ends
 from tests.support.loopback_anthropic import TINY_PNG, refuses
 from tests.support.waiting import poll
 
@@ -73,11 +73,9 @@ async def test_messages_that_wait_are_answered_after_stdin_has_ended(tmp_path: P
     assert code == 0
 
 
-async def test_an_interruption_ends_the_turn_and_the_next_one_works(tmp_path: Path) -> None:
-    async with (
-        serve(never_ends, says("Back.")) as server,
-        hosted(with_claude(tmp_path, server.url), "--include-partial-messages") as host,
-    ):
+async def test_an_interruption_ends_the_turn_and_the_next_one_works(claude: Claude) -> None:
+    phoenix, server = await claude(never_ends, says("Back."))
+    async with hosted(phoenix, "--include-partial-messages") as host:
         host.say("Tell me a story")
         await host.wait(lambda one: one["type"] == "stream_event" and "Once" in json.dumps(one))
         answer = await host.ask("interrupt")
@@ -136,13 +134,12 @@ async def test_an_unknown_request_is_refused_and_an_unknown_type_ignored(tmp_pat
     assert (answer["subtype"], answer["error"]) == ("error", "Phoenix does not know the request “fly”.")
 
 
-async def test_pieces_of_a_reply_name_tools_as_the_host_knows_them(tmp_path: Path) -> None:
-    reads = calls("read_file", {"path": "a.txt"})
-    async with serve(reads, says("Read.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        (phoenix.cwd / "a.txt").write_text("hello\n")
-        async with hosted(phoenix, "--include-partial-messages") as host:
-            frames = await host.turn("Read it")
+async def test_pieces_of_a_reply_name_tools_as_the_host_knows_them(claude: Claude) -> None:
+    reads = calls("read_file", path="a.txt")
+    phoenix, _ = await claude(reads, says("Read."))
+    (phoenix.cwd / "a.txt").write_text("hello\n")
+    async with hosted(phoenix, "--include-partial-messages") as host:
+        frames = await host.turn("Read it")
     events = [one["event"] for one in frames if one["type"] == "stream_event"]
     starts = [one["content_block"] for one in events if one["type"] == "content_block_start"]
     assert [one.get("name") for one in starts] == ["Read", None]
@@ -202,7 +199,7 @@ async def test_a_failure_of_the_server_is_a_reply_and_a_result_that_say_so(tmp_p
 
 
 async def test_limits_of_turns_and_budget_have_their_subtypes(tmp_path: Path) -> None:
-    loops = [calls("list_files", {"path": "."}, f"toolu_{number}") for number in range(4)]
+    loops = [calls("list_files", f"toolu_{number}", path=".") for number in range(4)]
     async with serve(*loops) as server, hosted(with_claude(tmp_path, server.url), "--max-turns", "2") as host:
         frames = await host.turn("Go")
         code = await host.close()
@@ -226,28 +223,26 @@ async def test_an_unknown_conversation_is_a_result_before_any_answer(tmp_path: P
     assert code != 0
 
 
-async def test_a_conversation_is_resumed_and_forked(tmp_path: Path) -> None:
-    async with serve(says("One."), says("Two."), says("Three.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix) as host:
-            first = await host.turn("Hi")
-        name = first[0]["session_id"]
-        async with hosted(phoenix, f"--resume={name}") as host:
-            second = await host.turn("Hi")
-        async with hosted(phoenix, f"--resume={name}", "--fork-session") as host:
-            third = await host.turn("Hi")
+async def test_a_conversation_is_resumed_and_forked(claude: Claude) -> None:
+    phoenix, _ = await claude(says("One."), says("Two."), says("Three."))
+    async with hosted(phoenix) as host:
+        first = await host.turn("Hi")
+    name = first[0]["session_id"]
+    async with hosted(phoenix, f"--resume={name}") as host:
+        second = await host.turn("Hi")
+    async with hosted(phoenix, f"--resume={name}", "--fork-session") as host:
+        third = await host.turn("Hi")
     assert second[0]["session_id"] == name != third[0]["session_id"]
     assert [one[-1]["result"] for one in (first, second, third)] == ["One.", "Two.", "Three."]
 
 
-async def test_sigterm_ends_the_run_and_the_program(tmp_path: Path) -> None:
-    async with serve(never_ends) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix) as host:
-            host.say("Go")
-            await server.wait_asked()
-            host.process.send_signal(signal.SIGTERM)
-            code = await host.end()
+async def test_sigterm_ends_the_run_and_the_program(claude: Claude) -> None:
+    phoenix, server = await claude(never_ends)
+    async with hosted(phoenix) as host:
+        host.say("Go")
+        await server.wait_asked()
+        host.process.send_signal(signal.SIGTERM)
+        code = await host.end()
     assert code == 143
     assert host.messages()[-1]["type"] == "result"
     assert rows(phoenix, "select status from runs") == [("interrupted",)], "the host did not stop it"
@@ -258,7 +253,7 @@ FLAGS = ("--allowedTools", "Bash", "--replay-user-messages")
 
 def waits() -> Answer:
     """A command that says that it runs, and goes on until the test lets it end."""
-    return calls("bash", {"command": "touch began; while [ ! -e go ]; do sleep 0.05; done; echo ended"})
+    return calls("bash", command="touch began; while [ ! -e go ]; do sleep 0.05; done; echo ended")
 
 
 def results(host: ControlHost) -> list[Frame]:
@@ -281,17 +276,16 @@ async def begins(host: ControlHost, phoenix: Phoenix) -> None:
     assert await poll((phoenix.cwd / "began").exists)
 
 
-async def test_a_message_during_a_run_is_read_with_the_next_tool_results(tmp_path: Path) -> None:
-    async with serve(waits(), says("Both.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, *FLAGS) as host:
-            await begins(host, phoenix)
-            host.say("Mind the tests", uuid="u-2")
-            host.say("And the docs", uuid="u-3")
-            assert await poll(lambda: queued(phoenix) == 2)
-            (phoenix.cwd / "go").touch()
-            assert await host.close() == 0
-        first, second = bodies(server)
+async def test_a_message_during_a_run_is_read_with_the_next_tool_results(claude: Claude) -> None:
+    phoenix, server = await claude(waits(), says("Both."))
+    async with hosted(phoenix, *FLAGS) as host:
+        await begins(host, phoenix)
+        host.say("Mind the tests", uuid="u-2")
+        host.say("And the docs", uuid="u-3")
+        assert await poll(lambda: queued(phoenix) == 2)
+        (phoenix.cwd / "go").touch()
+        assert await host.close() == 0
+    first, second = bodies(server)
     sent = json.dumps(second["messages"])
     assert "Mind the tests" not in json.dumps(first)
     assert sent.index("ended") < sent.index("Mind the tests") < sent.index("And the docs")
@@ -301,15 +295,14 @@ async def test_a_message_during_a_run_is_read_with_the_next_tool_results(tmp_pat
     assert queued(phoenix) == 0
 
 
-async def test_a_message_that_the_run_does_not_read_gets_a_turn_of_its_own(tmp_path: Path) -> None:
-    async with serve(waits(), says("First."), says("Second.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, *FLAGS) as host:
-            await begins(host, phoenix)
-            (phoenix.cwd / "go").touch()
-            await host.wait(lambda one: one["type"] == "assistant" and "First." in json.dumps(one))
-            host.say("And then?", uuid="u-2")
-            assert await host.close() == 0
+async def test_a_message_that_the_run_does_not_read_gets_a_turn_of_its_own(claude: Claude) -> None:
+    phoenix, _ = await claude(waits(), says("First."), says("Second."))
+    async with hosted(phoenix, *FLAGS) as host:
+        await begins(host, phoenix)
+        (phoenix.cwd / "go").touch()
+        await host.wait(lambda one: one["type"] == "assistant" and "First." in json.dumps(one))
+        host.say("And then?", uuid="u-2")
+        assert await host.close() == 0
     assert [(one["result"], one["user_message_uuids"]) for one in results(host)] == [
         ("First.", ["u-1"]),
         ("Second.", ["u-2"]),
@@ -317,17 +310,16 @@ async def test_a_message_that_the_run_does_not_read_gets_a_turn_of_its_own(tmp_p
     assert queued(phoenix) == 0
 
 
-async def test_a_message_in_the_last_reply_waits_for_its_own_turn(tmp_path: Path) -> None:
-    async with serve(never_ends, says("Second.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, *FLAGS, "--include-partial-messages") as host:
-            host.say("Go", uuid="u-1")
-            await host.wait(lambda one: one["type"] == "stream_event")
-            host.say("Stop, and do this", uuid="u-2")
-            assert await poll(lambda: queued(phoenix) == 1)
-            answer = await host.ask("interrupt")
-            assert await host.close() == 0
-        _, second = bodies(server)
+async def test_a_message_in_the_last_reply_waits_for_its_own_turn(claude: Claude) -> None:
+    phoenix, server = await claude(never_ends, says("Second."))
+    async with hosted(phoenix, *FLAGS, "--include-partial-messages") as host:
+        host.say("Go", uuid="u-1")
+        await host.wait(lambda one: one["type"] == "stream_event")
+        host.say("Stop, and do this", uuid="u-2")
+        assert await poll(lambda: queued(phoenix) == 1)
+        answer = await host.ask("interrupt")
+        assert await host.close() == 0
+    _, second = bodies(server)
     assert answer["response"] == {"still_queued": ["u-2"]}
     assert [(one["terminal_reason"], one["user_message_uuids"]) for one in results(host)] == [
         ("aborted_streaming", ["u-1"]),
@@ -337,34 +329,32 @@ async def test_a_message_in_the_last_reply_waits_for_its_own_turn(tmp_path: Path
     assert queued(phoenix) == 0
 
 
-async def test_a_command_file_waits_for_its_own_turn(tmp_path: Path) -> None:
-    async with serve(waits(), says("First."), says("Second.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        (phoenix.home / "commands").mkdir()
-        (phoenix.home / "commands" / "check.md").write_text("Check all of it.")
-        async with hosted(phoenix, *FLAGS) as host:
-            await begins(host, phoenix)
-            host.say("/check", uuid="u-2")
-            host.say("And the docs", uuid="u-3")
-            (phoenix.cwd / "go").touch()
-            assert await host.close() == 0
-        _, second, third, *_ = bodies(server)
+async def test_a_command_file_waits_for_its_own_turn(claude: Claude) -> None:
+    phoenix, server = await claude(waits(), says("First."), says("Second."))
+    (phoenix.home / "commands").mkdir()
+    (phoenix.home / "commands" / "check.md").write_text("Check all of it.")
+    async with hosted(phoenix, *FLAGS) as host:
+        await begins(host, phoenix)
+        host.say("/check", uuid="u-2")
+        host.say("And the docs", uuid="u-3")
+        (phoenix.cwd / "go").touch()
+        assert await host.close() == 0
+    _, second, third, *_ = bodies(server)
     assert "Check all of it." not in json.dumps(second)
     assert "Check all of it." in json.dumps(third)
     assert results(host)[0]["user_message_uuids"] == ["u-1"]
     assert sorted(uuid for one in results(host) for uuid in one["user_message_uuids"]) == ["u-1", "u-2", "u-3"]
 
 
-async def test_messages_beyond_the_queue_of_a_run_wait_and_none_is_lost(tmp_path: Path) -> None:
-    async with serve(waits(), says("Read.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        async with hosted(phoenix, *FLAGS) as host:
-            await begins(host, phoenix)
-            for number in range(102):
-                host.say(f"note {number}", uuid=f"n-{number}")
-            assert await poll(lambda: queued(phoenix) == 100)
-            (phoenix.cwd / "go").touch()
-            assert await host.close() == 0
+async def test_messages_beyond_the_queue_of_a_run_wait_and_none_is_lost(claude: Claude) -> None:
+    phoenix, _ = await claude(waits(), says("Read."))
+    async with hosted(phoenix, *FLAGS) as host:
+        await begins(host, phoenix)
+        for number in range(102):
+            host.say(f"note {number}", uuid=f"n-{number}")
+        assert await poll(lambda: queued(phoenix) == 100)
+        (phoenix.cwd / "go").touch()
+        assert await host.close() == 0
     read = [uuid for one in results(host) for uuid in one["user_message_uuids"]]
     assert read == ["u-1", *(f"n-{number}" for number in range(102))]
 

@@ -14,6 +14,7 @@ import pytest
 from engine.machine.states import RETRIES
 from tests.support.cli import ended, phoenix_in, with_claude
 from tests.support.environment_note import without_note
+from tests.support.journeys import Claude
 from tests.support.loopback import Talk, serve
 from tests.support.loopback_anthropic import TINY_PNG, plays, recording, refuses, start, stop, text, tool
 from tests.support.waiting import poll_blocking
@@ -80,10 +81,9 @@ async def test_json_is_one_result_object(tmp_path: Path) -> None:
     }
 
 
-async def test_a_stream_begins_with_init_and_ends_with_the_result(tmp_path: Path) -> None:
-    async with serve(plays(bash("echo hi")), plays(HELLO)) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        ran = await phoenix.run("-p", "--output-format", "stream-json", "--permission-mode", "auto", "Hi")
+async def test_a_stream_begins_with_init_and_ends_with_the_result(claude: Claude) -> None:
+    phoenix, _ = await claude(plays(bash("echo hi")), plays(HELLO))
+    ran = await phoenix.run("-p", "--output-format", "stream-json", "--permission-mode", "auto", "Hi")
     init, asked, answered, said, result = ran.lines
     session = init["session_id"]
     assert (init["type"], init["subtype"], init["cwd"]) == ("system", "init", str(phoenix.cwd))
@@ -116,10 +116,9 @@ async def test_partial_messages_are_events_of_the_messages_api(tmp_path: Path) -
     assert [line["type"] for line in ran.lines][-2:] == ["assistant", "result"]
 
 
-async def test_a_question_counts_as_deny(tmp_path: Path) -> None:
-    async with serve(plays(bash("touch made")), plays(HELLO)) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        ran = await phoenix.run("-p", "--output-format", "json", "--permission-mode", "ask", "Hi")
+async def test_a_question_counts_as_deny(claude: Claude) -> None:
+    phoenix, server = await claude(plays(bash("touch made")), plays(HELLO))
+    ran = await phoenix.run("-p", "--output-format", "json", "--permission-mode", "ask", "Hi")
     assert ran.code == 0
     assert ran.json["permission_denials"] == [
         {"tool_name": "bash", "tool_use_id": "toolu_1", "tool_input": {"command": "touch made"}}
@@ -136,11 +135,10 @@ async def test_a_question_counts_as_deny(tmp_path: Path) -> None:
         ("ask", "off", b"this run cannot ask; use --permission-mode accept-edits or auto"),
     ],
 )
-async def test_a_refusal_names_what_would_allow_the_call(tmp_path: Path, mode: str, sandbox: str, ways: bytes) -> None:
-    async with serve(plays(bash("docker ps")), plays(HELLO)) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        flags = ("--permission-mode", mode, "--sandbox", sandbox)
-        ran = await phoenix.run("-p", "--output-format", "json", *flags, "Hi")
+async def test_a_refusal_names_what_would_allow_the_call(claude: Claude, mode: str, sandbox: str, ways: bytes) -> None:
+    phoenix, server = await claude(plays(bash("docker ps")), plays(HELLO))
+    flags = ("--permission-mode", mode, "--sandbox", sandbox)
+    ran = await phoenix.run("-p", "--output-format", "json", *flags, "Hi")
     assert (ran.code, len(ran.json["permission_denials"])) == (0, 1)
     assert ways in server.requests[-1].body
 
@@ -156,19 +154,17 @@ async def test_what_was_refused_does_not_look_as_if_it_had_run(tmp_path: Path, m
     assert all("1 tool call refused; `--permission-mode auto`" in line for line in rest)
 
 
-async def test_the_mode_is_deny_unless_given(tmp_path: Path) -> None:
-    async with serve(plays(bash("touch made")), plays(HELLO)) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        ran = await phoenix.run("-p", "--output-format", "json", "Hi")
+async def test_the_mode_is_deny_unless_given(claude: Claude) -> None:
+    phoenix, server = await claude(plays(bash("touch made")), plays(HELLO))
+    ran = await phoenix.run("-p", "--output-format", "json", "Hi")
     assert len(ran.json["permission_denials"]) == 1
     assert b"Permission mode 'deny' does not allow bash." in server.requests[-1].body
 
 
-async def test_piped_stdin_follows_the_prompt(tmp_path: Path) -> None:
-    async with serve(plays(HELLO)) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        await phoenix.run("-p", "Explain:", stdin=b"the text\n")
-        await phoenix.run("-p", "-", stdin=b"only this")
+async def test_piped_stdin_follows_the_prompt(claude: Claude) -> None:
+    phoenix, server = await claude(plays(HELLO))
+    await phoenix.run("-p", "Explain:", stdin=b"the text\n")
+    await phoenix.run("-p", "-", stdin=b"only this")
     asked: list[Any] = [request.json["messages"] for request in server.requests]
     assert [messages[0]["content"][0]["text"] for messages in asked] == ["Explain:\n\nthe text", "only this"]
 
@@ -178,13 +174,12 @@ async def test_no_prompt_at_all_is_bad_usage(tmp_path: Path) -> None:
     assert (ran.code, ran.err) == (2, "phoenix: No prompt was given; write one after -p or pipe it in.\n")
 
 
-async def test_caps_exit_53_with_their_subtype(tmp_path: Path) -> None:
-    async with serve(plays(bash("true"))) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        turns = await phoenix.run("-p", "--output-format", "json", "--max-turns", "1", "--permission-mode", "auto", "x")
-        budget = await phoenix.run(
-            "-p", "--output-format", "json", "--max-budget-usd", "0.00001", "--permission-mode", "auto", "x"
-        )
+async def test_caps_exit_53_with_their_subtype(claude: Claude) -> None:
+    phoenix, _ = await claude(plays(bash("true")))
+    turns = await phoenix.run("-p", "--output-format", "json", "--max-turns", "1", "--permission-mode", "auto", "x")
+    budget = await phoenix.run(
+        "-p", "--output-format", "json", "--max-budget-usd", "0.00001", "--permission-mode", "auto", "x"
+    )
     assert (turns.code, turns.json["subtype"], turns.json["num_turns"]) == (53, "error_max_turns", 1)
     assert (budget.code, budget.json["subtype"]) == (53, "error_max_budget_usd")
 
@@ -195,10 +190,9 @@ async def test_a_time_limit_exits_53(tmp_path: Path) -> None:
     assert (ran.code, ran.json["subtype"], ran.json["is_error"]) == (53, "error_timeout", True)
 
 
-async def test_an_unknown_price_and_a_budget_is_bad_usage(tmp_path: Path) -> None:
-    async with serve(plays(HELLO)) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        ran = await phoenix.run("-p", "--max-budget-usd", "1", "-m", "anthropic/claude-nobody-knows", "x")
+async def test_an_unknown_price_and_a_budget_is_bad_usage(claude: Claude) -> None:
+    phoenix, server = await claude(plays(HELLO))
+    ran = await phoenix.run("-p", "--max-budget-usd", "1", "-m", "anthropic/claude-nobody-knows", "x")
     assert (ran.code, server.requests) == (2, [])
     assert "price of anthropic/claude-nobody-knows is unknown" in ran.err
 
@@ -238,70 +232,65 @@ async def test_a_service_that_stays_overloaded_exits_75(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 async def test_a_signal_ends_the_run_and_leaves_a_valid_conversation(
-    tmp_path: Path, number: signal.Signals, code: int
+    claude: Claude, number: signal.Signals, code: int
 ) -> None:
-    async with serve(stalls, plays(HELLO)) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        process = await phoenix.start("-p", "--output-format", "json", "Tell")
-        await server.wait_asked()
-        process.send_signal(number)
-        ran = await ended(process)
-        assert (ran.code, ran.json["subtype"]) == (code, "cancelled")
-        assert only_state(phoenix.home) == "idle"
-        again = await phoenix.run("-p", "-c", "Go on")
+    phoenix, server = await claude(stalls, plays(HELLO))
+    process = await phoenix.start("-p", "--output-format", "json", "Tell")
+    await server.wait_asked()
+    process.send_signal(number)
+    ran = await ended(process)
+    assert (ran.code, ran.json["subtype"]) == (code, "cancelled")
+    assert only_state(phoenix.home) == "idle"
+    again = await phoenix.run("-p", "-c", "Go on")
     assert (again.code, again.out) == (0, "Hello.\n")
 
 
-async def test_a_signal_takes_the_command_with_it(tmp_path: Path) -> None:
-    async with serve(plays(bash("echo $$ > pid; sleep 60"))) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        process = await phoenix.start("-p", "--permission-mode", "auto", "x")
-        pid_file = phoenix.cwd / "pid"
-        pid = await asyncio.to_thread(wait_for_content, pid_file)
-        process.send_signal(signal.SIGTERM)
-        ran = await ended(process)
+async def test_a_signal_takes_the_command_with_it(claude: Claude) -> None:
+    phoenix, _ = await claude(plays(bash("echo $$ > pid; sleep 60")))
+    process = await phoenix.start("-p", "--permission-mode", "auto", "x")
+    pid_file = phoenix.cwd / "pid"
+    pid = await asyncio.to_thread(wait_for_content, pid_file)
+    process.send_signal(signal.SIGTERM)
+    ran = await ended(process)
     assert ran.code == 143
     assert not is_alive(pid)
 
 
-async def test_nobody_reading_stdout_stops_the_run(tmp_path: Path) -> None:
-    async with serve(plays(bash("true"))) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        command = f"{sys.executable} -m phoenix_tui -p --output-format stream-json --permission-mode auto x"
-        shell = await asyncio.create_subprocess_exec(
-            *("bash", "-c", f"{command} | head -n 1 > first; echo ${{PIPESTATUS[0]}}"),
-            cwd=phoenix.cwd,
-            env=phoenix.environment,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        ran = await ended(shell)
+async def test_nobody_reading_stdout_stops_the_run(claude: Claude) -> None:
+    phoenix, _ = await claude(plays(bash("true")))
+    command = f"{sys.executable} -m phoenix_tui -p --output-format stream-json --permission-mode auto x"
+    shell = await asyncio.create_subprocess_exec(
+        *("bash", "-c", f"{command} | head -n 1 > first; echo ${{PIPESTATUS[0]}}"),
+        cwd=phoenix.cwd,
+        env=phoenix.environment,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    ran = await ended(shell)
     assert (ran.out, ran.err) == ("1\n", "")
     assert only_state(phoenix.home) == "idle"
 
 
-async def test_images_are_checked_before_anything_is_sent(tmp_path: Path) -> None:
-    async with serve(plays(HELLO)) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        (phoenix.cwd / "bad.png").write_bytes(b"\x89PNG no image")
-        bad = await phoenix.run("-p", "-i", "bad.png", "x")
-        missing = await phoenix.run("-p", "-i", "nowhere.png", "x")
-        assert (bad.code, missing.code, server.requests) == (2, 2, [])
-        assert "nowhere.png cannot be read" in missing.err
-        (phoenix.cwd / "good.png").write_bytes(TINY_PNG)
-        good = await phoenix.run("-p", "-i", "good.png", "x")
+async def test_images_are_checked_before_anything_is_sent(claude: Claude) -> None:
+    phoenix, server = await claude(plays(HELLO))
+    (phoenix.cwd / "bad.png").write_bytes(b"\x89PNG no image")
+    bad = await phoenix.run("-p", "-i", "bad.png", "x")
+    missing = await phoenix.run("-p", "-i", "nowhere.png", "x")
+    assert (bad.code, missing.code, server.requests) == (2, 2, [])
+    assert "nowhere.png cannot be read" in missing.err
+    (phoenix.cwd / "good.png").write_bytes(TINY_PNG)
+    good = await phoenix.run("-p", "-i", "good.png", "x")
     assert good.code == 0
     assert b'"type":"image"' in server.requests[0].body
 
 
-async def test_an_image_alone_asks_what_is_in_it(tmp_path: Path) -> None:
-    async with serve(plays(HELLO)) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        (phoenix.cwd / "dot.png").write_bytes(TINY_PNG)
-        alone = await phoenix.run("-p", "-i", "dot.png")
-        two = await phoenix.run("-p", "-i", "dot.png", "-i", "dot.png")
-        piped = await phoenix.run("-p", "-i", "dot.png", stdin=b"How large is it?")
+async def test_an_image_alone_asks_what_is_in_it(claude: Claude) -> None:
+    phoenix, server = await claude(plays(HELLO))
+    (phoenix.cwd / "dot.png").write_bytes(TINY_PNG)
+    alone = await phoenix.run("-p", "-i", "dot.png")
+    two = await phoenix.run("-p", "-i", "dot.png", "-i", "dot.png")
+    piped = await phoenix.run("-p", "-i", "dot.png", stdin=b"How large is it?")
     assert [each.code for each in (alone, two, piped)] == [0, 0, 0]
     asked: list[Any] = [request.json["messages"] for request in server.requests]
     assert [without_note(messages[0]["content"])[-1]["text"] for messages in asked] == [
@@ -329,40 +318,37 @@ async def test_a_conversation_goes_on_by_folder_prefix_title_and_as_a_copy(tmp_p
     assert "leave -c out" in none_here.err
 
 
-async def test_a_conversation_owned_by_another_process_is_refused_with_pid_and_fork(tmp_path: Path) -> None:
-    async with serve(stalls) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        owner = await phoenix.start("-p", "Tell")
-        await server.wait_asked()
-        ran = await phoenix.run("-p", "-c", "x")
-        changed = await phoenix.run("conversations", "archive", "Tell")
-        owner.send_signal(signal.SIGTERM)
-        await ended(owner)
+async def test_a_conversation_owned_by_another_process_is_refused_with_pid_and_fork(claude: Claude) -> None:
+    phoenix, server = await claude(stalls)
+    owner = await phoenix.start("-p", "Tell")
+    await server.wait_asked()
+    ran = await phoenix.run("-p", "-c", "x")
+    changed = await phoenix.run("conversations", "archive", "Tell")
+    owner.send_signal(signal.SIGTERM)
+    await ended(owner)
     for refused in (ran, changed):
         assert refused.code == 2
         assert f"Process {owner.pid}" in refused.err
         assert "--fork" in refused.err
 
 
-async def test_an_untrusted_folder_keeps_its_files_to_itself_until_trusted(tmp_path: Path) -> None:
-    async with serve(plays(HELLO)) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        (phoenix.cwd / "AGENTS.md").write_text("Speak like a pirate.")
-        (phoenix.cwd / ".phoenix").mkdir()
-        (phoenix.cwd / ".phoenix" / "config.toml").write_text('permission_mode = "plan"\n')
-        untrusted = await phoenix.run("-p", "x")
-        trusted = await phoenix.run("-p", "--trust", "--permission-mode", "ask", "x")
-        remembered = await phoenix.run("-p", "x")
+async def test_an_untrusted_folder_keeps_its_files_to_itself_until_trusted(claude: Claude) -> None:
+    phoenix, server = await claude(plays(HELLO))
+    (phoenix.cwd / "AGENTS.md").write_text("Speak like a pirate.")
+    (phoenix.cwd / ".phoenix").mkdir()
+    (phoenix.cwd / ".phoenix" / "config.toml").write_text('permission_mode = "plan"\n')
+    untrusted = await phoenix.run("-p", "x")
+    trusted = await phoenix.run("-p", "--trust", "--permission-mode", "ask", "x")
+    remembered = await phoenix.run("-p", "x")
     assert "is not trusted: AGENTS.md, config.toml left out; --trust" in untrusted.err
     assert (trusted.err, remembered.err) == ("", "")
     pirates = ["Speak like a pirate." in str(request.json["system"]) for request in server.requests]
     assert pirates == [False, True, True]
 
 
-async def test_system_prompts_are_replaced_and_extended(tmp_path: Path) -> None:
-    async with serve(plays(HELLO)) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        await phoenix.run("-p", "--system-prompt", "You are a poet.", "--append-system-prompt", "Rhyme.", "x")
+async def test_system_prompts_are_replaced_and_extended(claude: Claude) -> None:
+    phoenix, server = await claude(plays(HELLO))
+    await phoenix.run("-p", "--system-prompt", "You are a poet.", "--append-system-prompt", "Rhyme.", "x")
     system = str(server.requests[0].json["system"])
     assert "You are a poet." in system
     assert "Rhyme." in system
@@ -388,10 +374,9 @@ async def test_a_wrong_setting_names_file_line_and_key(tmp_path: Path) -> None:
     assert f"{phoenix.home / 'config.toml'}:2: unknown key 'modle'" in ran.err
 
 
-async def test_the_key_is_in_no_file_of_a_debugged_run(tmp_path: Path) -> None:
-    async with serve(refuses(401, "authentication_error", "bad key sk-ant-planted-0123456789")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        ran = await phoenix.run("-p", "--debug", "x")
+async def test_the_key_is_in_no_file_of_a_debugged_run(claude: Claude) -> None:
+    phoenix, _ = await claude(refuses(401, "authentication_error", "bad key sk-ant-planted-0123456789"))
+    ran = await phoenix.run("-p", "--debug", "x")
     files = [path for path in phoenix.home.rglob("*") if path.is_file()]
     assert phoenix.home / "logs" / "phoenix.jsonl" in files
     assert [path for path in files if b"planted-0123" in path.read_bytes()] == []

@@ -1,17 +1,23 @@
-"""`phoenix -p` with sub-agents: the real program against a loopback Claude that puts them to work."""
+"""`phoenix -p` with sub-agents, agents of files and an effort: the real program against a loopback Claude."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.phoenix_tui.cli.test_control_servers import bodies
 from tests.support.cli import Phoenix, Ran, ended, phoenix_in, with_claude
-from tests.support.loopback import Answer, Talk, serve
-from tests.support.loopback_agents import begins, by_last_message, calls, never_ends, says, spawns, submits
+from tests.support.control_host import hosted
+from tests.support.extended_folder import write
+from tests.support.journeys import Claude, calls, rows, says
+from tests.support.loopback import Answer, Loopback, Talk, serve
+from tests.support.loopback_agents import begins, by_last_message, never_ends, spawns, submits
+from tests.support.program import program
 from tests.support.waiting import poll, poll_blocking
 
 TWO = {
@@ -178,7 +184,7 @@ async def test_a_question_of_a_sub_agent_counts_as_deny(tmp_path: Path) -> None:
     answers = {
         "Sub-agent results": says("It may not."),
         "this run cannot ask": submits("I may not."),
-        "TASK one": calls("bash", {"command": "touch made"}),
+        "TASK one": calls("bash", command="touch made"),
         "go": spawns("TASK one"),
     }
     (tmp_path / "home").mkdir()
@@ -189,15 +195,14 @@ async def test_a_question_of_a_sub_agent_counts_as_deny(tmp_path: Path) -> None:
     assert not (tmp_path / "work" / "made").exists()
 
 
-async def test_a_signal_ends_every_sub_agent_with_its_processes(tmp_path: Path) -> None:
-    sleeps = calls("bash", {"command": "echo $$ > pid; exec sleep 600"})
-    async with serve(by_last_message(BACKGROUND | {"TASK one": sleeps})) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        process = await _started(phoenix)
-        assert await poll(lambda: _content(phoenix.cwd / "pid") and len(server.requests) > 2)
-        pid = _content(phoenix.cwd / "pid")
-        process.send_signal(signal.SIGTERM)
-        ran = await ended(process)
+async def test_a_signal_ends_every_sub_agent_with_its_processes(claude: Claude) -> None:
+    sleeps = calls("bash", command="echo $$ > pid; exec sleep 600")
+    phoenix, server = await claude(by_last_message(BACKGROUND | {"TASK one": sleeps}))
+    process = await _started(phoenix)
+    assert await poll(lambda: _content(phoenix.cwd / "pid") and len(server.requests) > 2)
+    pid = _content(phoenix.cwd / "pid")
+    process.send_signal(signal.SIGTERM)
+    ran = await ended(process)
     assert ran.code == 143
     assert poll_blocking(lambda: not Path(f"/proc/{pid}").exists())
 
@@ -213,3 +218,162 @@ def _content(path: Path) -> str:
 async def test_the_flag_is_for_scripts_alone(tmp_path: Path) -> None:
     ran = await phoenix_in(tmp_path).run("--no-wait-agents")
     assert (ran.code, ran.err) == (2, "phoenix: --no-wait-agents works with -p; add -p.\n")
+
+
+REVIEWER = """---
+name: reviewer
+description: Finds mistakes
+tools: Read, Grep
+model: haiku
+permissionMode: bypassPermissions
+---
+Review like an owl.
+"""
+SPAWNS = calls("Task", description="Look", prompt="Look at it.", subagent_type="reviewer")
+
+
+def told(body: Any) -> str:
+    """Kinds of agents that a request names."""
+    return json.dumps([tool for tool in body["tools"] if tool["name"] == "spawn_agents"])
+
+
+async def test_an_agent_of_a_trusted_project_works_under_its_name(claude: Claude) -> None:
+    phoenix, server = await claude(SPAWNS, says("Found."), says("Done."))
+    write(phoenix.cwd / ".claude/agents/deep/a.md", REVIEWER)
+    write(phoenix.home / ".claude/agents/mine.md", "---\ndescription: The user's own\n---\nWork.\n")
+    ran = await phoenix.run("-p", "Go", "--trust", "--allowed-tools", "spawn_agents", "--output-format", "json")
+    first, child, *_, last = bodies(server)
+    assert (ran.code, ran.json["result"]) == (0, "Done.")
+    assert "Also:\\nreviewer: Finds mistakes\\nmine: The user's own" in told(first)
+    assert "Review like an owl." in json.dumps(child["system"])
+    assert child["model"] == "claude-haiku-5-5"
+    assert {"read_file", "search"} <= {one["name"] for one in child["tools"]}
+    assert "bash" not in {one["name"] for one in child["tools"]}
+    assert told(last) == told(first), "the cached beginning of the request stays"
+
+
+async def test_an_agent_of_a_project_without_trust_is_neither_named_nor_found(claude: Claude) -> None:
+    phoenix, server = await claude(SPAWNS, says("Done."))
+    write(phoenix.cwd / ".claude/agents/a.md", REVIEWER)
+    ran = await phoenix.run("-p", "Go", "--allowed-tools", "spawn_agents")
+    first, second = bodies(server)
+    assert "reviewer" not in json.dumps(first)
+    assert "There is no profile 'reviewer'" in json.dumps(second["messages"][-1])
+    assert "1 agent" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("sources", "names"), [("user,project", {"reviewer", "mine"}), ("project", {"reviewer"}), ("user", {"mine"})]
+)
+async def test_a_host_says_whose_agents_count(claude: Claude, sources: str, names: set[str]) -> None:
+    phoenix, server = await claude(says("Hi."))
+    write(phoenix.cwd / ".claude/agents/a.md", REVIEWER)
+    write(phoenix.home / ".claude/agents/mine.md", "Work.\n")
+    async with hosted(phoenix, f"--setting-sources={sources}") as host:
+        agents = {"mine": {"description": "The host's", "prompt": "x"}} if "user" in sources else {}
+        answer = (await host.ask("initialize", agents=agents))["response"]
+        init = (await host.turn("Go"))[0]
+    [body] = bodies(server)
+    known = {one["name"]: one["description"] for one in answer["agents"]}
+    assert names == {"reviewer", "mine"} & known.keys() == {"reviewer", "mine"} & set(init["agents"])
+    assert names == {name for name in ("reviewer", "mine") if name in told(body)}
+    assert known.get("mine", "The host's") == "The host's", "a name of the host's wins"
+    assert init["agents"].count("mine") == len(names & {"mine"})
+
+
+async def test_a_file_that_changes_during_the_run_is_used_no_more(claude: Claude) -> None:
+    phoenix, server = await claude(says("Hi."), SPAWNS, says("Done."))
+    path = write(phoenix.cwd / ".claude/agents/a.md", REVIEWER)
+    async with hosted(phoenix, "--setting-sources=project", "--allowedTools", "Agent") as host:
+        await host.turn("Hi")
+        path.write_text(REVIEWER.replace("owl", "wolf"))
+        await host.turn("Go")
+    first, second, third = bodies(server)
+    assert ("reviewer" in told(first), "reviewer" in told(second)) == (True, False)
+    assert "There is no profile 'reviewer'" in json.dumps(third["messages"][-1])
+
+
+async def test_a_run_takes_an_agent_as_its_profile_by_flag_and_by_setting(claude: Claude) -> None:
+    phoenix, server = await claude(says("Hi."), says("Hi."))
+    write(phoenix.cwd / ".claude/agents/a.md", REVIEWER)
+    write(phoenix.home / ".claude/agents/mine.md", "---\nmaxTurns: 3\n---\nWork like a bee.\n")
+    write(phoenix.home / "config.toml", 'profile = "mine"\n')
+    waiting = await phoenix.run("-p", "Go", "--profile", "reviewer")
+    flag = await phoenix.run("-p", "Go", "--profile", "reviewer", "--trust", "--permission-mode", "ask")
+    setting = await phoenix.run("-p", "Go")
+    shown = await phoenix.run("-p", "Go", "--profile", "nope")
+    first, second = bodies(server)
+    assert (flag.code, setting.code) == (0, 0), flag.err + setting.err
+    assert (waiting.code, shown.code) == (2, 2)
+    assert waiting.err.startswith("phoenix: There is no profile 'reviewer' for ")
+    assert shown.err.strip().endswith("Known are general, explore, code, review, research, reviewer, mine.")
+    assert ("Review like an owl." in json.dumps(first["system"]), first["model"]) == (True, "claude-haiku-5-5")
+    assert "bash" not in {one["name"] for one in first["tools"]}
+    assert "Work like a bee." in json.dumps(second["system"])
+
+
+async def test_the_skills_of_an_agent_are_in_its_prompt_but_for_those_it_may_not_load(claude: Claude) -> None:
+    phoenix, server = await claude(SPAWNS, says("Found."), says("Done."))
+    skills = "skills:\n  - owls\n  - gone\n  - by-hand\n  - shell\n---"
+    write(phoenix.cwd / ".claude/agents/a.md", REVIEWER.replace("---\nReview", f"{skills}\nReview"))
+    write(phoenix.cwd / ".claude/skills/owls/SKILL.md", "---\ndescription: Owls\n---\nOwls see $0 at night.")
+    write(phoenix.cwd / ".claude/skills/by-hand/SKILL.md", "---\ndisable-model-invocation: true\n---\nBy hand.")
+    write(phoenix.cwd / ".claude/skills/shell/SKILL.md", "Run !`echo ran`.")
+    await phoenix.run("-p", "Go", "--trust", "--allowed-tools", "spawn_agents")
+    first, child, *_ = bodies(server)
+    system = json.dumps(child["system"])
+    assert "# Skills of this agent" in system
+    assert "Owls see $0 at night." in system
+    assert str(phoenix.cwd / ".claude/skills/owls") in system
+    assert [text for text in ("By hand.", "echo ran", "# Skills\\n") if text in system] == []
+    assert "Owls see" not in json.dumps(first["system"])
+
+
+def efforts(server: Loopback) -> list[object]:
+    """The level in each request, None where it has none."""
+    configs = [seen.json.get("output_config") for seen in server.requests if seen.path.startswith("/v1/messages")]
+    return [config["effort"] if isinstance(config, dict) else None for config in configs]
+
+
+async def test_the_flag_beats_the_profile_and_the_profile_beats_the_setting(claude: Claude) -> None:
+    phoenix, server = await claude(*(says("Yes.") for _ in range(4)))
+    (phoenix.home / "profiles").mkdir(parents=True)
+    (phoenix.home / "profiles" / "mine.md").write_text("---\neffort: low\n---\n")
+    assert (await phoenix.run("-p", "a")).code == 0
+    with (phoenix.home / "config.toml").open("a") as config:
+        config.write('effort = "high"\nauto_title = false\n')
+    for flags in ((), ("--profile", "mine"), ("--profile", "mine", "--effort", "max")):
+        assert (await phoenix.run("-p", *flags, "a")).code == 0
+    assert efforts(server) == [None, "high", "low", "max"]
+
+
+async def test_a_resumed_conversation_keeps_its_effort_until_a_flag_changes_it(claude: Claude) -> None:
+    phoenix, server = await claude(*(says("Yes.") for _ in range(4)))
+    for flags in (("--effort", "max"), ("-c",), ("-c", "--effort", "low"), ("-c", "--fork")):
+        assert (await phoenix.run("-p", *flags, "a")).code == 0
+    assert efforts(server) == ["max", "max", "low", "low"]
+    assert rows(phoenix, "SELECT effort FROM conversations ORDER BY rowid") == [("low",), ("low",)]
+
+
+async def test_an_unknown_level_names_all_of_them(tmp_path: Path) -> None:
+    phoenix = with_claude(tmp_path, "http://127.0.0.1:1")
+    ran = await phoenix.run("-p", "--effort", "ultra", "a")
+    assert ran.code == 2
+    assert "'default', 'off', 'low', 'medium', 'high', 'max'" in ran.err
+    (phoenix.home / "config.toml").write_text('effort = "ultra"\n')
+    ran = await phoenix.run("-p", "a")
+    assert ran.code == 2
+    assert "config.toml:1" in ran.err
+    assert "default, off, low, medium, high, max" in ran.err
+
+
+async def test_lines_offer_levels_by_number_and_say_what_is_in_use(claude: Claude) -> None:
+    phoenix, server = await claude(says("Yes."))
+    async with program(phoenix, "--screen-reader", "--effort", "low", rows=200, columns=400) as running:
+        await running.shows("claude-sonnet-5-5, effort low.")
+        await running.press("/effort\r", "2. low (now), little reasoning", "5. max, as much as the model can")
+        await running.press("5\r", "Effort max: as much as the model can.")
+        await running.press("hello\r", "Assistant: Yes.")
+        running.type("/effort low\r")
+        await running.shows("little reasoning. The next request reads 15 tokens anew: the cache is of one effort.")
+    assert efforts(server)[0] == "max"

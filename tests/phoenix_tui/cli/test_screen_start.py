@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import ROOT, Phoenix, with_claude
+from tests.support.journeys import Claude
 from tests.support.loopback import serve
 from tests.support.loopback_anthropic import plays, recording, start, stop, text, tool
 from tests.support.screen import Terminal, open_screen
@@ -52,47 +53,42 @@ async def test_a_prompt_on_the_command_line_is_sent_and_answered(tmp_path: Path)
         assert b"Hi there" in server.requests[0].body
 
 
-async def test_a_folder_with_own_files_is_asked_about_once(tmp_path: Path) -> None:
-    async with serve(plays(HELLO)) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        (phoenix.cwd / "AGENTS.md").write_text("Speak like a pirate.")
-        async with screen(phoenix, "Hi") as terminal:
-            await terminal.shows("Trust them?")
-            terminal.press(b"s")
-            await terminal.shows("Speak like a pirate.")
-            terminal.press(b"y")
-            await terminal.shows("Good evening.")
-        async with screen(phoenix, "Hi again") as terminal:
-            await terminal.shows("Good evening.")
+async def test_a_folder_with_own_files_is_asked_about_once(claude: Claude) -> None:
+    phoenix, server = await claude(plays(HELLO))
+    (phoenix.cwd / "AGENTS.md").write_text("Speak like a pirate.")
+    async with screen(phoenix, "Hi") as terminal:
+        await terminal.shows("Trust them?")
+        terminal.press(b"s")
+        await terminal.shows("Speak like a pirate.")
+        terminal.press(b"y")
+        await terminal.shows("Good evening.")
+    async with screen(phoenix, "Hi again") as terminal:
+        await terminal.shows("Good evening.")
     assert ["pirate" in str(request.json["system"]) for request in server.requests] == [True, True]
 
 
-async def test_leaving_the_trust_question_gives_the_terminal_back(tmp_path: Path) -> None:
-    async with serve(plays(HELLO)) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        (phoenix.cwd / "AGENTS.md").write_text("Speak like a pirate.")
-        async with screen(phoenix) as terminal:
-            await terminal.shows("Trust them?")
-            terminal.press(b"q")
-            assert await terminal.exit_code() == 130
-            assert terminal.modes() == terminal.before
+async def test_leaving_the_trust_question_gives_the_terminal_back(claude: Claude) -> None:
+    phoenix, _ = await claude(plays(HELLO))
+    (phoenix.cwd / "AGENTS.md").write_text("Speak like a pirate.")
+    async with screen(phoenix) as terminal:
+        await terminal.shows("Trust them?")
+        terminal.press(b"q")
+        assert await terminal.exit_code() == 130
+        assert terminal.modes() == terminal.before
 
 
-async def test_a_resumed_conversation_is_on_the_screen(tmp_path: Path) -> None:
-    async with serve(plays(HELLO)) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        await phoenix.run("-p", "-n", "An old talk", "Hi")
-        async with screen(phoenix, "-c") as terminal:
-            await terminal.shows("Good evening.")
-            assert "An old talk" in terminal.text
+async def test_a_resumed_conversation_is_on_the_screen(claude: Claude) -> None:
+    phoenix, _ = await claude(plays(HELLO))
+    await phoenix.run("-p", "-n", "An old talk", "Hi")
+    async with screen(phoenix, "-c") as terminal:
+        await terminal.shows("Good evening.")
+        assert "An old talk" in terminal.text
 
 
-async def test_a_cap_of_the_command_line_ends_a_run_on_the_screen(tmp_path: Path) -> None:
+async def test_a_cap_of_the_command_line_ends_a_run_on_the_screen(claude: Claude) -> None:
     call = recording(start(), tool(0, "list_files", '{"path": "."}'), stop("tool_use"))
-    async with (
-        serve(plays(call)) as server,
-        screen(with_claude(tmp_path, server.url), "--max-turns", "1", "Look") as terminal,
-    ):
+    phoenix, server = await claude(plays(call))
+    async with screen(phoenix, "--max-turns", "1", "Look") as terminal:
         await terminal.shows("Stopped after 1 iterations")
         assert len(server.requests) == 1
 

@@ -1,7 +1,8 @@
-"""Every line of `phoenix -p --output-format stream-json` against what the parsers of Claude's SDKs demand."""
+"""Lines of `phoenix -p --output-format stream-json` against what the parsers of Claude's SDKs demand."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -9,6 +10,14 @@ from uuid import UUID
 
 import pytest
 
+from engine.machine.messages import Origin, Role, TextBlock, ThinkingBlock, ToolUseBlock, Usage
+from engine.records import StoredMessage
+from phoenix_tui.cli.blocks import encode
+from phoenix_tui.cli.reporters import Partials
+from tests.support.cli import with_claude
+from tests.support.control_host import hosted
+from tests.support.journeys import Claude, calls, says
+from tests.support.loopback import Loopback, serve
 from tests.support.sdk_runs import RUNS
 
 LONGEST_LINE: Final = 1024 * 1024
@@ -113,3 +122,138 @@ def _check_sums(result: dict[str, Any]) -> None:
     costs = [used["costUSD"] for used in models]
     assert result["total_cost_usd"] == (None if None in costs else pytest.approx(sum(costs)))
     assert sum(used["outputTokens"] for used in models) == result["total_usage"]["output_tokens"]
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "people": {"type": "integer", "minimum": 1}},
+    "required": ["city"],
+}
+FLAG = ("--json-schema", json.dumps(SCHEMA))
+GIVES = calls("submit_structured", city="Basel", people=3)
+ENDS = says("Done.")
+
+
+def asked(server: Loopback) -> list[str]:
+    return [one.body.decode() for one in server.requests if one.method == "POST"]
+
+
+async def test_an_answer_is_printed_as_json(claude: Claude) -> None:
+    phoenix, _ = await claude(GIVES, ENDS)
+    ran = await phoenix.run("-p", *FLAG, "--output-format", "json", "Where?")
+    assert ran.json["structured_output"] == {"city": "Basel", "people": 3}
+    assert json.loads(ran.json["result"]) == {"city": "Basel", "people": 3}
+    phoenix, _ = await claude(GIVES, ENDS)
+    ran = await phoenix.run("-p", *FLAG, "Where?")
+    assert (ran.code, json.loads(ran.out)) == (0, {"city": "Basel", "people": 3})
+
+
+async def test_a_wrong_answer_is_sent_back_with_its_place(tmp_path: Path) -> None:
+    wrong = calls("submit_structured", city="Basel", people=0)
+    async with serve(wrong, GIVES, ENDS) as server:
+        ran = await with_claude(tmp_path, server.url).run("-p", *FLAG, "--output-format", "json", "Where?")
+        bodies = asked(server)
+    assert ran.json["structured_output"] == {"city": "Basel", "people": 3}
+    assert "/people must be at least 1" in bodies[1]
+
+
+async def test_a_model_that_forgets_the_answer_is_reminded_once(tmp_path: Path) -> None:
+    async with serve(says("Basel."), GIVES, ENDS) as server:
+        ran = await with_claude(tmp_path, server.url).run("-p", *FLAG, "--output-format", "json", "Where?")
+        bodies = asked(server)
+    assert ran.json["structured_output"]["city"] == "Basel"
+    assert "You have not called submit_structured yet" in bodies[1]
+    async with serve(says("Basel.")) as server:
+        ran = await with_claude(tmp_path, server.url).run("-p", *FLAG, "--output-format", "json", "Where?")
+        assert len(asked(server)) == 2
+    assert ("structured_output" in ran.json, ran.json["subtype"], ran.json["result"]) == (False, "success", "Basel.")
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ("{", "--json-schema needs a JSON schema"),
+        ("/nowhere/schema.json", "No such file"),
+        ('{"type": "array"}', "must describe an object"),
+        ('{"type": "object", "if": {}}', "The keyword if at # is not supported"),
+    ],
+)
+async def test_a_schema_that_cannot_be_checked_is_a_wrong_usage(tmp_path: Path, schema: str, words: str) -> None:
+    async with serve() as server:
+        ran = await with_claude(tmp_path, server.url).run("-p", "--json-schema", schema, "Where?")
+    assert (ran.code, ran.out) == (2, "")
+    assert words in ran.err
+    assert "Traceback" not in ran.err
+
+
+async def test_a_host_gets_the_answer_of_each_turn(tmp_path: Path) -> None:
+    answers = (GIVES, ENDS, says("No."), says("No."))
+    async with serve(*answers) as server, hosted(with_claude(tmp_path, server.url), *FLAG) as host:
+        first = await host.turn("Where?")
+        second = await host.turn("And now?")
+    assert "StructuredOutput" in first[0]["tools"]
+    names = [
+        block["name"]
+        for one in first
+        if one["type"] == "assistant"
+        for block in one["message"]["content"][:1]
+        if block["type"] == "tool_use"
+    ]
+    assert names == ["StructuredOutput"]
+    assert first[-1]["structured_output"] == {"city": "Basel", "people": 3}
+    assert "structured_output" not in second[-1]
+    assert [one["type"] for one in second].count("result") == 1
+
+
+async def test_a_schema_counts_only_without_a_screen(tmp_path: Path) -> None:
+    async with serve() as server:
+        ran = await with_claude(tmp_path, server.url).run(*FLAG, "Where?")
+    assert ran.code == 2
+    assert "--json-schema works with -p" in ran.err
+
+
+REPLY = StoredMessage(
+    id="m1",
+    seq=2,
+    turn_number=1,
+    message_number=2,
+    role=Role.ASSISTANT,
+    origin=Origin.LLM,
+    blocks=(ThinkingBlock("hm", "sig"), TextBlock("Hi."), ToolUseBlock("t1", "bash", '{"command":"ls"}')),
+    created_at=0.0,
+    usage=Usage(1, 2),
+)
+
+
+def test_blocks_open_and_close_around_their_deltas() -> None:
+    partials = Partials("a/b")
+    events = [*partials.thinking("hm"), *partials.text("H"), *partials.text("i."), *partials.end_message(REPLY)]
+    assert [(event["type"], event.get("index")) for event in events] == [
+        ("message_start", None),
+        ("content_block_start", 0),
+        ("content_block_delta", 0),
+        ("content_block_stop", 0),
+        ("content_block_start", 1),
+        ("content_block_delta", 1),
+        ("content_block_delta", 1),
+        ("content_block_stop", 1),
+        ("content_block_start", 2),
+        ("content_block_delta", 2),
+        ("content_block_stop", 2),
+        ("message_delta", None),
+        ("message_stop", None),
+    ]
+    assert events[9]["delta"] == {"type": "input_json_delta", "partial_json": '{"command":"ls"}'}
+    assert events[11]["delta"] == {"stop_reason": "tool_use", "stop_sequence": None}
+
+
+def test_a_dropped_reply_closes_what_is_open_and_the_next_begins_anew() -> None:
+    partials = Partials("a/b")
+    dropped = [*partials.text("Once"), *partials.drop_message()]
+    assert [event["type"] for event in dropped[-2:]] == ["content_block_stop", "message_stop"]
+    assert list(partials.drop_message()) == []
+    assert [event["type"] for event in partials.text("Again")][:2] == ["message_start", "content_block_start"]
+
+
+def test_no_control_character_stands_as_itself_in_json() -> None:
+    assert encode({"text": "a\x1b\x9b\u2028\u202eü😀\ud800"}) == ('{"text": "a\\u001b\\u009b\\u2028\\u202eü😀\\ud800"}')

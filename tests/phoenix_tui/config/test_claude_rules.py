@@ -1,13 +1,17 @@
-"""Rules of `.claude/settings.json`: those that narrow count at once, those that allow once trusted."""
+"""Rules of `.claude/settings.json`, front matter, and instruction files with faults."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.executor.requests import EngineError
 from engine.permissions.denials import Doubt, Refusal, denials_in, verdict_on
@@ -17,11 +21,15 @@ from phoenix_tui.cli.arguments import run_arguments
 from phoenix_tui.cli.parser import run_parser
 from phoenix_tui.cli.setup import prepare
 from phoenix_tui.config.claude_settings import FOREIGN_MODES, ClaudeRules, parse_settings, settings_faults
+from phoenix_tui.config.front_matter import LARGEST, FrontMatterError, FrontMatterValue, read_front_matter
+from phoenix_tui.config.imports import import_names
+from phoenix_tui.config.instructions import instruction_faults
 from phoenix_tui.config.rules import RuleFile
 from phoenix_tui.config.sources.project_sources import ProjectSources
-from phoenix_tui.config.trust import TrustFile
+from phoenix_tui.config.trust import TrustFile, find_project
 from phoenix_tui.features.permissions import RuleChanges
 from phoenix_tui.wiring.boards import source_findings
+from tests.support.cli import phoenix_in
 from tests.support.fake_rules import rule_desk
 from tools.contract import ToolClass, ToolRequest
 
@@ -252,3 +260,283 @@ def test_any_content_is_read_without_an_error(content: bytes) -> None:
     found = parse_settings(content)
     assert found.faults
     assert (found.allow, found.ask, found.deny) == ((), (), ())
+
+
+def values(inner: str) -> dict[str, FrontMatterValue]:
+    return dict(read_front_matter(f"---\n{inner}\n---\nbody").values)
+
+
+@pytest.mark.parametrize(
+    ("inner", "expected"),
+    [
+        ("a: x", {"a": "x"}),
+        ("a:", {"a": ""}),
+        ("a: x # comment", {"a": "x"}),
+        ("a: x#y", {"a": "x#y"}),
+        ("# comment\n\na: x", {"a": "x"}),
+        ('a: "x: \\"y\\" \\u00e9"', {"a": 'x: "y" é'}),
+        ("a: 'it''s' # c", {"a": "it's"}),
+        ("a: |\n  one\n    two\n\n  three\nb: y", {"a": "one\n  two\n\nthree\n", "b": "y"}),
+        ("a: |-\n  one\n\n", {"a": "one"}),
+        ("a: >\n  one\n  two\n\n  three", {"a": "one two\nthree\n"}),
+        ("a: >-\n  one\n  two: x", {"a": "one two: x"}),
+        ("a: [x, 'y, z', \"w\"]", {"a": ("x", "y, z", "w")}),
+        ("a: [\n  x,\n  y,\n]\nb: z", {"a": ("x", "y"), "b": "z"}),
+        ("a: []", {"a": ()}),
+        ("a:\n  - x\n  - 'y: z'\nb: w", {"a": ("x", "y: z"), "b": "w"}),
+        ("a:\n- x\n- y", {"a": ("x", "y")}),
+        ("a: {x: 1, y: two}", {"a": {"x": "1", "y": "two"}}),
+        ("a:\n  x: 1\n  y: 'two'\nb: z", {"a": {"x": "1", "y": "two"}, "b": "z"}),
+        ("a: one\n  two", {"a": "one two"}),
+        ("allowed-tools: Bash(git log:*), Read", {"allowed-tools": "Bash(git log:*), Read"}),
+        ("description: Use this: always", {"description": "Use this: always"}),
+        ("description: *bold* start\nb: [x", {"description": "*bold* start", "b": "[x"}),
+        ('a: "open', {"a": '"open'}),
+        ("a:\n- x: y\n- @z", {"a": ("x: y", "@z")}),
+        ("true: yes\nn: 1.0\nd: 2026-01-01\nz: null", {"true": "yes", "n": "1.0", "d": "2026-01-01", "z": "null"}),
+    ],
+)
+def test_what_people_write_is_read(inner: str, expected: dict[str, FrontMatterValue]) -> None:
+    assert values(inner) == expected
+    assert values(inner.replace("\n", "\r\n")) == expected
+
+
+@pytest.mark.parametrize(
+    ("inner", "line", "said"),
+    [
+        ("a: x\na: y", 3, "a second time"),
+        ("a: x\n  b", 0, ""),
+        ("  a: x", 2, "is indented"),
+        ("a: x\nnonsense", 3, "is not 'key: value'"),
+        ("a:\n  b:\n    c: x", 3, "more deeply than one level"),
+        ("a:\n  - x\n  y", 4, "is not '- item'"),
+        ("a:\n  - x\n  y: z", 4, "is not '- item'"),
+    ],
+)
+def test_a_mistake_is_one_sentence_with_its_line(inner: str, line: int, said: str) -> None:
+    if not line:
+        assert values(inner) == {"a": "x b"}
+        return
+    fault = next(iter(read_front_matter(f"---\n{inner}\n---\nbody").left_out.values()))
+    assert fault.line == line
+    assert re.search(said, fault.sentence)
+
+
+def test_the_body_begins_behind_the_fence_and_a_file_without_one_is_all_body() -> None:
+    found = read_front_matter("\ufeff---\r\na: x\r\n---\r\n\r\nHello\r\n")
+    assert (found.values, found.lines, found.body) == ({"a": "x"}, {"a": 2}, "\nHello\n")
+    assert read_front_matter("Hello\n---\na: x\n---").values == {}
+    assert read_front_matter("").body == ""
+    assert read_front_matter("---\n---\nx").body == "x"
+    with pytest.raises(FrontMatterError, match="no closing '---'"):
+        read_front_matter("---\na: x")
+
+
+def test_front_matter_is_bounded() -> None:
+    with pytest.raises(FrontMatterError, match="larger than 64 KB"):
+        read_front_matter("---\na: " + "x" * LARGEST + "\n---\n")
+    keys = read_front_matter("---\n" + "\n".join(f"k{n}: x" for n in range(201)) + "\n---\n")
+    assert (len(keys.values), list(keys.left_out)) == (200, ["k200"])
+    assert "at most 200" in keys.left_out["k200"].sentence
+    items = read_front_matter("---\na:\n" + "- x\n" * 2_001 + "b: y\n---\n")
+    assert (dict(items.values), list(items.left_out)) == ({"b": "y"}, ["a"])
+    assert "at most 2,000" in items.left_out["a"].sentence
+    for unit in (
+        "[",
+        "{",
+        "- ",
+        '"',
+        "'",
+        "a: [",
+        "a:\n ",
+        ": ",
+        "\\",
+        '"\\',
+        "''",
+        "#",
+        "|\n",
+        "a: >\n",
+        "\n",
+        ",",
+        "[,",
+    ):
+        for start in ("", "a: ", "a:\n  ", "a: [", 'a: "', "a: '", "a: {"):
+            text = f"---\n{start}{unit * (60_000 // len(unit))}\n---\n"
+            try:
+                read_front_matter(text)
+            except FrontMatterError as error:
+                assert len(error.sentence) < 300
+
+
+SOUP = st.lists(
+    st.sampled_from(["a", "b", ":", ": ", " ", "  ", "\n", "\n  ", "- ", "[", "]", "{", "}", ",", "'", '"', "#", " #",
+                     "|", ">", "|-\n", "\\", "---", "\r\n", "\t", "é", "\x00", "&", "*", "!"]),
+    max_size=30,
+).map("".join)  # fmt: skip
+
+
+@given(SOUP | st.text(max_size=200))
+def test_any_text_gives_values_or_the_written_error(inner: str) -> None:
+    for text in (f"---\n{inner}\n---\n", inner):
+        try:
+            found = read_front_matter(text)
+        except FrontMatterError as error:
+            assert 1 <= error.line <= text.count("\n") + text.count("\r") + 1
+        else:
+            assert set(found.lines) == set(found.values)
+
+
+@given(st.dictionaries(st.from_regex(r"[a-z][a-z_-]{0,8}", fullmatch=True), st.text(max_size=40), max_size=5))
+def test_a_quoted_text_comes_back_whole(pairs: dict[str, str]) -> None:
+    clean = {key: text.replace("\r", "").replace("\n", " ").replace("'", "").strip() for key, text in pairs.items()}
+    assert values("\n".join(f"{key}: '{text}'" for key, text in clean.items())) == clean
+
+
+def test_a_value_that_cannot_be_read_costs_its_key_alone() -> None:
+    text = """---
+name: deploy
+hooks:
+  PreToolUse:
+    - matcher: Bash
+      hooks:
+        - type: command
+          command: "./check.sh"
+metadata:
+  author: me
+  nested:
+    deep: [1, {a: b}]
+allowed-tools: [
+  Read,
+  Bash(git *)
+]
+steps:
+- name: one
+  run: a
+- name: two
+description: Ships: it
+---
+body
+"""
+    found = read_front_matter(text)
+    assert dict(found.values) == {
+        "name": "deploy",
+        "allowed-tools": ("Read", "Bash(git *)"),
+        "description": "Ships: it",
+    }
+    assert set(found.left_out) == {"hooks", "metadata", "steps"}
+    assert found.body == "body\n"
+    assert {key: found.lines[key] for key in found.values} == {"name": 2, "allowed-tools": 13, "description": 21}
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "work").mkdir()
+    return tmp_path / "work"
+
+
+def faults(work: Path, *closed: str, trusts: bool = True) -> list[str]:
+    trust = TrustFile(work.parent / "trust.json")
+    if trusts:
+        trust.answer(find_project(work), trusted=True)
+    found = instruction_faults(work.parent / "own", work, trust, lambda path: path.name in closed)
+    return [fault.replace(f"{work}/", "").replace(f"{work.parent}/", "") for fault in found]
+
+
+def test_a_file_that_counts_is_no_fault(work: Path) -> None:
+    (work / "AGENTS.md").write_text("Use tabs. See @more.md")
+    (work / "more.md").write_text("More.")
+    assert faults(work) == []
+
+
+def test_a_folder_that_is_not_trusted(work: Path) -> None:
+    (work / "AGENTS.md").write_text("Use tabs.")
+    assert faults(work, trusts=False) == ["AGENTS.md is not used: this folder is not trusted yet."]
+    faults(work)
+    (work / "AGENTS.md").write_text("Use blanks.")
+    wanted = "AGENTS.md is not used: files of this folder changed since you trusted it."
+    assert faults(work, trusts=False) == [wanted]
+    TrustFile(work.parent / "trust.json").answer(find_project(work), trusted=False)
+    wanted = "AGENTS.md is not used: your answer was not to use the files of this folder."
+    assert faults(work, trusts=False) == [wanted]
+
+
+def test_a_rule_denies_to_read_it_or_an_import_of_it(work: Path) -> None:
+    (work / "AGENTS.md").write_text("Use tabs. See @more.md")
+    (work / "more.md").write_text("More.")
+    assert faults(work, "more.md") == ["more.md is not used: a rule denies to read it."]
+    assert faults(work, "AGENTS.md")[0] == "AGENTS.md is not used: a rule denies to read it."
+
+
+def test_one_that_cannot_be_read_or_leads_out(work: Path) -> None:
+    (work / "AGENTS.md").mkdir()
+    assert faults(work) == ["AGENTS.md is not used: it is not a regular file."]
+    (work / "AGENTS.md").rmdir()
+    os.mkfifo(work / "AGENTS.md")
+    assert faults(work) == ["AGENTS.md is not used: it is not a regular file."]
+    (work / "AGENTS.md").unlink()
+    (work.parent / "outside.md").write_text("Theirs.")
+    for target in ("../outside.md", "nowhere.md"):
+        (work / "AGENTS.md").symlink_to(target)
+        assert faults(work) == ["AGENTS.md is not used: its links lead out of the folder, or nowhere."]
+        (work / "AGENTS.md").unlink()
+    (work.parent / "own" / "AGENTS.md").mkdir()
+    assert faults(work) == ["own/AGENTS.md is not used: it is not a regular file."]
+
+
+def test_one_that_is_too_long_is_said_to_be_cut(work: Path) -> None:
+    (work / "AGENTS.md").write_text("x" * 50_000)
+    (work.parent / "own" / "AGENTS.md").write_text("y" * (2 << 20))
+    assert faults(work) == [
+        "AGENTS.md is too long: only its first 40,000 characters of 50,000 are sent.",
+        "own/AGENTS.md is too long: only its first 40,000 characters of more than 1,048,576 are sent.",
+    ]
+
+
+async def test_the_doctor_names_it_with_a_rule_of_the_user(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path)
+    (phoenix.cwd / "AGENTS.md").write_text("Use tabs.")
+
+    async def said() -> list[str]:
+        found = json.loads((await phoenix.run("doctor", "--json")).out)
+        return [one["text"] for one in found if one["topic"] == "instructions"]
+
+    path = phoenix.cwd / "AGENTS.md"
+    assert await said() == [f"{path} is not used: this folder is not trusted yet."]
+    phoenix.home.mkdir(exist_ok=True)
+    (phoenix.home / "rules.toml").write_text('deny = ["read_file(AGENTS.md)"]\n')
+    assert await said() == [f"{path} is not used: a rule denies to read it."]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("\ufeff@a.md", ["a.md"]),
+        ("see @My\\ Docs/r.md.", ["My Docs/r.md"]),
+        ("    @code.md", []),
+        ("text\n\n    @code.md\n\n\t@more.md\n@b.md", ["b.md"]),
+        ("text\n    @goes-on.md", ["goes-on.md"]),
+        ("- item\n\n    @in-item.md", ["in-item.md"]),
+        ("```\n@code.md\n```\n`@span.md` @c.md", ["c.md"]),
+    ],
+)
+def test_names_are_found_outside_code(text: str, names: list[str]) -> None:
+    assert list(import_names(text)) == names
+
+
+def test_a_missing_file_is_named_and_a_person_is_not(tmp_path: Path) -> None:
+    (tmp_path / "CLAUDE.md").write_text("@nope.md @nope.md @ann @scope/package @there.md\n")
+    (tmp_path / "there.md").write_text("x")
+    found = find_project(tmp_path)
+    assert found.missing == ((tmp_path / "CLAUDE.md", "nope.md"),)
+    assert [file.path.name for file in found.instructions()] == ["CLAUDE.md", "there.md"]
+
+
+@pytest.mark.parametrize("name", [".claude/CLAUDE.md", "GEMINI.md"])
+def test_instructions_for_other_programs_are_read_where_there_are_none_of_ours(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("Do.")
+    assert [file.path for file in find_project(tmp_path).instructions()] == [path]
+    (tmp_path / "AGENTS.md").write_text("Mine.")
+    assert [file.path.name for file in find_project(tmp_path).instructions()] == ["AGENTS.md"]

@@ -1,10 +1,14 @@
-"""Files that extend Phoenix: found, digested, trusted."""
+"""Files that extend Phoenix: found, digested, trusted, looked at again."""
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import json
 import os
+import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,12 +16,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phoenix_tui.config.sources import finding
+from engine.extensions.skills import read_asked_rules
+from engine.ports.extensions import Invocable
+from engine.run_options import Effort
+from phoenix_tui.config.sources import extension_files, finding, project_sources
 from phoenix_tui.config.sources.extension_files import Digests, SourceGroup, SourceKind, digest_of
 from phoenix_tui.config.sources.finding import find_sources, find_users_sources
 from phoenix_tui.config.sources.project_sources import ProjectSources, read_source
 from phoenix_tui.config.trust import Trust, TrustFile, find_project
 from tests.support.git_repositories import empty_repository
+from tests.support.skills import catalogue, command, skill, sources_of
 from tests.support.waiting import PATIENCE
 
 HOOKS = {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "python3 scripts/lint.py --all"}]}]}}
@@ -282,3 +290,366 @@ def test_a_look_is_not_quick_while_another_one_is_under_way(root: Path, sources:
     with sources._lock, ThreadPoolExecutor(1) as pool:
         assert not pool.submit(sources.is_quick, root).result()
     assert settles(sources, root)
+
+
+HOOK = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "python3 scripts/lint.py"}]}]}}
+
+
+@pytest.fixture
+def hooked_root(tmp_path: Path) -> Path:
+    """A repository with a hook whose script is missing, a skill and a command."""
+    hooked_root = tmp_path / "repository"
+    empty_repository(hooked_root)
+    write(hooked_root / ".claude/settings.json", json.dumps(HOOK))
+    write(hooked_root / ".claude/skills/web/SKILL.md", "Browse.")
+    write(hooked_root / ".claude/skills/empty/notes.md", "x")
+    write(hooked_root / ".claude/commands/commit.md", "Commit.")
+    write(hooked_root / "docs/guide.md", "Guide.")
+    return hooked_root
+
+
+@pytest.fixture
+def _settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every file counts as one that did not change just before the look."""
+    monkeypatch.setattr(extension_files, "SETTLED", -(10**12))
+
+
+def link(path: Path, target: Path) -> Path:
+    path.symlink_to(target)
+    return path
+
+
+def waiting(hooked_root: Path, sources: ProjectSources) -> dict[str, str]:
+    return {str(file.path.relative_to(hooked_root)): file.digest for file in sources.look(hooked_root).waiting}
+
+
+@pytest.mark.usefixtures("_settled")
+def test_a_second_look_at_the_same_files_gives_the_very_same_result(hooked_root: Path, sources: ProjectSources) -> None:
+    assert sources.look(hooked_root) is sources.look(hooked_root)
+    assert sources.current(hooked_root) is sources.look(hooked_root)
+
+
+def test_a_look_right_after_a_change_is_not_relied_on(hooked_root: Path, sources: ProjectSources) -> None:
+    write(hooked_root / ".claude/commands/commit.md", "Commit!")
+    assert sources.look(hooked_root) is not sources.look(hooked_root)
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "a text": lambda hooked_root: write(hooked_root / ".claude/commands/commit.md", "Push..."),
+    "a new file": lambda hooked_root: write(hooked_root / ".claude/commands/new.md", "x"),
+    "a new folder of files": lambda hooked_root: write(hooked_root / ".claude/commands/git/new.md", "x"),
+    "a new place": lambda hooked_root: write(hooked_root / ".agents/skills/pdf/SKILL.md", "x"),
+    "a file that is gone": lambda hooked_root: (hooked_root / ".claude/commands/commit.md").unlink(),
+    "a folder that becomes a skill": lambda hooked_root: write(hooked_root / ".claude/skills/empty/SKILL.md", "x"),
+    "a script that a hook names": lambda hooked_root: write(hooked_root / "scripts/lint.py", "pass"),
+    "a file in place of a folder": lambda hooked_root: (
+        (hooked_root / ".claude/skills/web").rename(hooked_root / "before"),
+        write(hooked_root / ".claude/skills/web", "x"),
+    ),
+    "a link in place of a file": lambda hooked_root: (
+        (hooked_root / ".claude/commands/commit.md").rename(hooked_root / "before"),
+        link(hooked_root / ".claude/commands/commit.md", hooked_root / "docs/guide.md"),
+    ),
+    "a folder that is replaced": lambda hooked_root: (
+        (hooked_root / ".claude/commands").rename(hooked_root / "before"),
+        write(hooked_root / ".claude/commands/commit.md", "Commit"),
+    ),
+}
+
+
+@pytest.mark.usefixtures("_settled")
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_later_look_sees(change: str, hooked_root: Path, sources: ProjectSources) -> None:
+    before = waiting(hooked_root, sources)
+    CHANGES[change](hooked_root)
+    fresh = ProjectSources(sources.config, sources.home, sources.trust)
+    assert waiting(hooked_root, sources) == waiting(hooked_root, fresh)
+    assert waiting(hooked_root, sources) != before
+
+
+@pytest.mark.usefixtures("_settled")
+def test_a_link_whose_target_changes_is_seen(hooked_root: Path, sources: ProjectSources) -> None:
+    (hooked_root / ".claude/commands/guide.md").symlink_to(hooked_root / "docs/guide.md")
+    before = waiting(hooked_root, sources)
+    write(hooked_root / "docs/guide.md", "Guide!")
+    assert waiting(hooked_root, sources)[".claude/commands/guide.md"] != before[".claude/commands/guide.md"]
+
+
+@pytest.mark.usefixtures("_settled")
+def test_a_broken_link_that_is_repaired_is_seen(hooked_root: Path, sources: ProjectSources) -> None:
+    (hooked_root / ".claude/commands/later.md").symlink_to(hooked_root / "docs/later.md")
+    assert ".claude/commands/later.md" not in waiting(hooked_root, sources)
+    write(hooked_root / "docs/later.md", "x")
+    assert ".claude/commands/later.md" in waiting(hooked_root, sources)
+
+
+@pytest.mark.usefixtures("_settled")
+def test_an_answer_of_another_process_is_seen(hooked_root: Path, sources: ProjectSources) -> None:
+    assert sources.look(hooked_root).files == ()
+    ProjectSources(sources.config, sources.home, sources.trust).answer(hooked_root, trusted=True)
+    assert len(sources.look(hooked_root).files) == 3
+
+
+def test_an_answer_is_about_the_files_that_were_shown(hooked_root: Path, sources: ProjectSources) -> None:
+    shown = sources.look(hooked_root).waiting
+    write(hooked_root / ".claude/commands/commit.md", "rm -rf /")
+    sources.answer(hooked_root, trusted=True, shown=shown)
+    assert [file.path.name for file in sources.look(hooked_root).waiting] == ["commit.md"]
+    assert sources.look(hooked_root).changes[0].path == hooked_root / ".claude/commands/commit.md"
+
+
+def test_the_same_files_in_a_folder_that_was_replaced_are_asked_about(
+    hooked_root: Path, sources: ProjectSources
+) -> None:
+    sources.answer(hooked_root, trusted=True)
+    before = hooked_root.rename(hooked_root.with_name("before"))
+    empty_repository(hooked_root)
+    for name in (".claude/settings.json", ".claude/skills/web/SKILL.md", ".claude/commands/commit.md"):
+        write(hooked_root / name, (before / name).read_text())
+    assert len(sources.look(hooked_root).waiting) == 3
+
+
+def test_an_answer_that_is_not_kept_holds_in_this_program_alone(hooked_root: Path, sources: ProjectSources) -> None:
+    passing = ProjectSources(sources.config, sources.home, sources.trust, keeps_answers=False)
+    passing.answer(hooked_root, trusted=True)
+    assert len(passing.look(hooked_root).files) == 3
+    assert not sources.trust.path.exists()
+    assert sources.look(hooked_root).files == ()
+
+
+@pytest.mark.parametrize(("settled", "reads"), [(10**12, 4), (-(10**12), 2)])
+def test_a_file_that_just_changed_is_read_again(
+    settled: int, reads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, count, read = write(tmp_path / "file", "x"), itertools.count(), os.read
+
+    def counted(descriptor: int, size: int) -> bytes:
+        next(count)
+        return read(descriptor, size)
+
+    monkeypatch.setattr(extension_files, "SETTLED", settled)
+    monkeypatch.setattr(os, "read", counted)
+    found = Digests()
+    assert found.digest(path, 10) == found.digest(path, 10)
+    assert next(count) == reads
+
+
+def test_folders_without_end_are_looked_at_up_to_a_limit(hooked_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finding, "MOST_ENTRIES", 50)
+    for folder in range(10):
+        for number in range(20):
+            write(hooked_root / f".claude/commands/{folder}/{number}.txt", "x")
+    found = find_sources(hooked_root, Digests())
+    assert any("only 2,000 folders" in one.reason for one in found.left_out)
+
+
+def test_a_word_of_a_command_that_no_file_can_be_named_is_passed_over(
+    hooked_root: Path, sources: ProjectSources
+) -> None:
+    write(
+        hooked_root / ".mcp.json",
+        '{"mcpServers": {"a": {"command": "\\ud800", "args": ["\\u0000", "scripts/lint.py"]}}}',
+    )
+    write(hooked_root / "scripts/lint.py", "pass")
+    assert "scripts/lint.py" in waiting(hooked_root, sources)
+
+
+@pytest.fixture
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look may take any time on the loop."""
+    monkeypatch.setattr(project_sources, "QUICK", 60.0)
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """One entry for each comparison of a extension_files."""
+    made, holds = list[object](), extension_files.Fingerprint.holds
+
+    def counted(self: extension_files.Fingerprint) -> bool:
+        made.append(self)
+        return holds(self)
+
+    monkeypatch.setattr(extension_files.Fingerprint, "holds", counted)
+    return made
+
+
+@pytest.mark.usefixtures("_settled", "_patient")
+async def test_all_who_ask_in_one_turn_of_the_loop_share_one_look(
+    hooked_root: Path, sources: ProjectSources, looks: list[object]
+) -> None:
+    first = sources.look(hooked_root)
+    looks.clear()
+    for _ in range(3):
+        assert sources.is_quick(hooked_root)
+        assert sources.look(hooked_root) is sources.current(hooked_root) is first
+    assert len(looks) == 1
+    await asyncio.sleep(0)
+    assert sources.is_quick(hooked_root)
+    assert len(looks) == 2
+
+
+@pytest.mark.usefixtures("_settled", "_patient")
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+async def test_the_next_turn_sees_every_change(
+    hooked_root: Path, sources: ProjectSources, change: Callable[[Path], object]
+) -> None:
+    sources.look(hooked_root)
+    assert sources.is_quick(hooked_root)
+    change(hooked_root)
+    await asyncio.sleep(0)
+    assert not sources.is_quick(hooked_root)
+
+
+@pytest.mark.usefixtures("_settled", "_patient")
+async def test_a_thread_looks_for_itself_and_an_answer_ends_the_shared_look(
+    hooked_root: Path, sources: ProjectSources, looks: list[object]
+) -> None:
+    sources.look(hooked_root)
+    assert sources.is_quick(hooked_root)
+    looks.clear()
+    seen = list[bool]()
+    thread = threading.Thread(target=lambda: seen.append(sources.look(hooked_root) is sources.current(hooked_root)))
+    thread.start()
+    thread.join()
+    assert (seen, len(looks)) == ([True], 1)
+    assert sources.is_quick(hooked_root)
+    trusted = sources.answer(hooked_root, trusted=True)
+    assert sources.look(hooked_root) is trusted
+    assert trusted.trusted
+
+
+@pytest.mark.usefixtures("_settled", "_patient")
+async def test_what_became_ready_during_a_look_looks_anew(
+    hooked_root: Path, sources: ProjectSources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources.look(hooked_root)
+    loop, quick, holds = asyncio.get_running_loop(), list[bool](), extension_files.Fingerprint.holds
+    changes = [write]
+
+    def overtaken(self: extension_files.Fingerprint) -> bool:
+        found = holds(self)
+        if changes:
+            changes.pop()(hooked_root / ".claude/commands/commit.md", "Other")
+            loop.call_soon(lambda: quick.append(sources.is_quick(hooked_root)))
+        return found
+
+    monkeypatch.setattr(extension_files.Fingerprint, "holds", overtaken)
+    assert sources.is_quick(hooked_root)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert quick == [False]
+
+
+def read(tmp_path: Path, front: str, *, is_skill: bool, body: str = "Do it.") -> Invocable:
+    """The one file in a project of its own; it must not be broken."""
+    root = tmp_path / "project"
+    make = skill if is_skill else command
+    make(root / (".claude/skills" if is_skill else ".claude/commands"), "one", front, body)
+    found = catalogue(root, sources_of(tmp_path))
+    assert found.problems == ()
+    return (*found.skills, *found.commands)[0]
+
+
+def test_one_long_plain_line_with_dots_slashes_and_a_license_sentence(tmp_path: Path) -> None:
+    front = (
+        "name: one\ndescription: Use this for text/tables. If the user names a .pdf file, take it.\nlicense: Own. See X"
+    )
+    assert read(tmp_path, front, is_skill=True).description.endswith("take it.")
+
+
+def test_a_folded_description_with_quotes_dashes_and_arrows(tmp_path: Path) -> None:
+    front = 'name: one\ndescription: >\n  First — part → of\n  it. Use when "x", "/one", or\n  "don\'t y".'
+    assert (
+        read(tmp_path, front, is_skill=True).description == 'First — part → of it. Use when "x", "/one", or "don\'t y".'
+    )
+
+
+def test_a_stripped_folded_description_with_named_arguments(tmp_path: Path) -> None:
+    front = (
+        "name: one\n"
+        "description: >-\n"
+        "  Publish it.\n"
+        "disable-model-invocation: true\n"
+        'argument-hint: "<version>"\n'
+        "arguments: [version]"
+    )
+    found = read(tmp_path, front, is_skill=True)
+    assert (found.for_models, found.argument_hint, found.argument_names) == (False, "<version>", ("version",))
+
+
+def test_plain_tool_names_between_commas(tmp_path: Path) -> None:
+    found = read(tmp_path, "description: x\nallowed-tools: Bash, Read, Glob, Grep", is_skill=True)
+    assert [str(rule) for rule in read_asked_rules(found).rules] == ["read_file(*)", "list_files(*)", "search(*)"]
+
+
+def test_brackets_without_quotes_in_a_hint_and_rules_with_colons(tmp_path: Path) -> None:
+    front = "allowed-tools: Bash(git add:*), Bash(git status:*)\nargument-hint: [message]\ndescription: 建立 commit"
+    found = read(tmp_path, front, is_skill=False)
+    assert (found.argument_hint, found.description) == ("[message]", "建立 commit")
+    assert [str(rule) for rule in read_asked_rules(found).rules] == ["bash(git add *)", "bash(git status *)"]
+
+
+def test_several_lists_and_words_in_one_hint(tmp_path: Path) -> None:
+    front = (
+        "name: one\n"
+        "description: Read CODE (SPA, API): phases (0–3).\n"
+        "argument-hint: [a|b] <path> [--out <path>]\n"
+        "effort: xhigh"
+    )
+    found = read(tmp_path, front, is_skill=True)
+    assert (found.argument_hint, found.effort) == ("[a|b] <path> [--out <path>]", Effort.MAX)
+    assert found.description == "Read CODE (SPA, API): phases (0–3)."
+
+
+def test_an_empty_hint_and_rules_for_everything(tmp_path: Path) -> None:
+    front = "description: x\nargument-hint:\nallowed-tools: Bash(*), Read(*), Write(*)"
+    found = read(tmp_path, front, is_skill=False)
+    assert found.argument_hint == ""
+    assert [line.partition(":")[0] for line in read_asked_rules(found).refused] == ["Bash(*)"]
+
+
+def test_a_fork_with_a_profile_a_short_model_name_and_a_quoted_hint(tmp_path: Path) -> None:
+    front = (
+        "description: x\n"
+        "argument-hint: '<slug> [--repo <name|path>]'\n"
+        "model: haiku\n"
+        "context: fork\n"
+        "agent: general-purpose"
+    )
+    found = read(tmp_path, front, is_skill=False)
+    assert (found.forks, found.agent, found.model) == (True, "general-purpose", "claude-haiku-5-5")
+    assert found.argument_hint == "<slug> [--repo <name|path>]"
+
+
+def test_rules_below_each_other_with_dashes(tmp_path: Path) -> None:
+    front = (
+        "model: sonnet\n"
+        "context: fork\n"
+        "description: x\n"
+        "argument-hint: REQ-xxx | <idea>\n"
+        "allowed-tools:\n"
+        "  - Task\n"
+        "  - Bash(ls *)"
+    )
+    found = read(tmp_path, front, is_skill=False)
+    assert (found.allowed_tools, found.argument_hint) == (("Task", "Bash(ls *)"), "REQ-xxx | <idea>")
+
+
+def test_keys_that_no_standard_has_and_a_description_in_brackets(tmp_path: Path) -> None:
+    front = (
+        'description: "[DEV] Scan it: all"\n'
+        "preset: x\n"
+        "lifecycle: any\n"
+        "domain: a-b\n"
+        "metadata:\n"
+        "  author: x\n"
+        '  version: "1"'
+    )
+    assert read(tmp_path, front, is_skill=False).description == "[DEV] Scan it: all"
+
+
+@pytest.mark.parametrize("name", ["with_underscore", "UPPER", "v2.1"])
+def test_names_beyond_the_standard_are_taken(name: str, tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    skill(root / ".claude/skills", name, f"name: {name}\ndescription: x")
+    assert [one.name for one in catalogue(root, sources_of(tmp_path)).skills] == [name]

@@ -1,23 +1,40 @@
-"""The filters on both streams, as functions."""
+"""The filters on both streams, frames in one piece, and the driver in a real pty."""
 
 from __future__ import annotations
 
+import fcntl
+import io
 import os
 import pty
+import re
+import select
+import signal
 import termios
+import threading
+import time
 import tty
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from textual import events
 from textual.constants import ESCAPE_DELAY
+from textual.drivers._writer_thread import WriterThread
 from textual.keys import _character_to_key
 
+from phoenix_tui.terminal.driver import LastingFile, QuietDriver
 from phoenix_tui.terminal.input import PASTE_SECONDS, REPLY_SECONDS, InputFilter, TerminalInput
 from phoenix_tui.terminal.output import drawing_only
+from phoenix_tui.terminal.shadow import ShadowScreen
 from phoenix_tui.terminal.state import RESTORE, reset
 from tests.support.clocks import SteppedClock
+from tests.support.terminals import Terminal, python_program
+from tests.support.waiting import PATIENCE, poll_blocking
+
+pytestmark = pytest.mark.pty
 
 
 @pytest.mark.parametrize(
@@ -220,3 +237,249 @@ def test_a_terminal_that_some_program_left_broken_is_made_sane() -> None:
     finally:
         os.close(master)
         os.close(slave)
+
+
+class Driven:
+    """The driver app in a pty, with the log of what it received."""
+
+    def __init__(self, log: Path, mode: str = "") -> None:
+        self.log = log
+        self.terminal = Terminal(python_program("tests.support.driver_app", str(log), mode))
+        assert self.terminal.until(lambda: "ready" in self.lines()), self.terminal.written
+
+    def lines(self) -> list[str]:
+        return self.log.read_text().splitlines() if self.log.exists() else []
+
+    def keys(self) -> list[str]:
+        return [line.removeprefix("key ") for line in self.lines() if line.startswith("key ")]
+
+    def type_until(self, data: bytes, last: str) -> list[str]:
+        """Type, then a mark key; the keys that arrived before it."""
+        self.terminal.type(data)
+        assert self.terminal.until(lambda: last in self.lines()), (self.lines(), last)
+        return self.keys()
+
+
+@pytest.fixture
+def driven(tmp_path: Path) -> Iterator[Driven]:
+    app = Driven(tmp_path / "log")
+    yield app
+    app.terminal.close()
+
+
+def test_legacy_alt_keys_arrive_as_alt_keys(driven: Driven) -> None:
+    driven.type_until(b"\x1b\r", "key alt+enter")
+    driven.type_until(b"\x1b1\x1b9", "key alt+9")
+    driven.type_until(b"\r", "key enter")
+    assert driven.keys() == ["alt+enter", "alt+1", "alt+9", "enter"]
+
+
+def test_terminal_replies_are_never_typed(driven: Driven) -> None:
+    driven.terminal.type(b"\x1b]11;rgb:1010/1313/17")
+    driven.terminal.type(b"17\x1b\\\x1b[?62;4;22c\x1b[>41;370;0c\x1bP>|XTerm(370)\x1b\\\x1b]10;rgb:ff/ff/ff\x07")
+    assert driven.type_until(b"z", "key z") == ["z"]
+
+
+def test_a_paste_keeps_what_looks_like_a_reply(driven: Driven) -> None:
+    driven.terminal.type(b"\x1b[200~a\x1b]11;b\x1b[201~")
+    assert driven.type_until(b"z", "key z") == ["z"]
+    assert any(line.startswith("paste 'a\\x1b]11;b") for line in driven.lines())
+
+
+def test_a_lone_esc_counts_though_nothing_follows(driven: Driven) -> None:
+    assert driven.type_until(b"\x1b", "key escape") == ["escape"]
+
+
+def test_only_drawing_sequences_reach_the_terminal(tmp_path: Path) -> None:
+    driven = Driven(tmp_path / "log", "hostile")
+    try:
+        assert driven.terminal.until(lambda: b"end" in driven.terminal.written)
+        pointer_shape = rb"\x1b\]22;[a-z]+\x07"
+        written = re.sub(pointer_shape, b"", driven.terminal.written)
+        assert b"safe" in written
+        for forbidden in (b"\x1b]", b"\x1bP", b"\x1b_", b"\x9b", b"\x1b[2t", b"evil", b"aGFjaw"):
+            assert forbidden not in written
+    finally:
+        driven.terminal.close()
+
+
+def assert_given_back(terminal: Terminal) -> None:
+    assert terminal.until(terminal.ended)
+    while terminal.pump(0.05) and terminal.written.count(b"\x1b[?1049l") == 0:
+        pass
+    for switched_off in (b"\x1b[?1049l", b"\x1b[?1000l", b"\x1b[?2004l", b"\x1b[?25h", b"\x1b[?1004l"):
+        assert terminal.written.rfind(switched_off) > terminal.written.rfind(switched_off[:-1] + b"h") or (
+            switched_off == b"\x1b[?25h"
+        )
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_the_terminal_is_given_back_on_a_signal(driven: Driven, number: int) -> None:
+    os.kill(driven.terminal.process.pid, number)
+    assert_given_back(driven.terminal)
+
+
+def test_the_terminal_is_given_back_after_an_exception(driven: Driven) -> None:
+    driven.terminal.type(b"\x1b[20~")
+    assert_given_back(driven.terminal)
+
+
+def test_leaving_restores_the_attributes_from_before_the_start(tmp_path: Path) -> None:
+    # The slave stays open in this process, so its attributes can be read after the program is gone.
+    driven = Driven(tmp_path / "log")
+    slave = os.open(f"/proc/{driven.terminal.process.pid}/fd/0", os.O_RDWR | os.O_NOCTTY)
+    try:
+        during = termios.tcgetattr(slave)
+        assert not during[3] & termios.ICANON
+        driven.terminal.type(b"\x1b[21~")
+        assert driven.terminal.until(driven.terminal.ended)
+        after = termios.tcgetattr(slave)
+        assert after[3] & termios.ICANON
+        assert after[3] & termios.ECHO
+        assert after[0] & termios.ICRNL
+    finally:
+        os.close(slave)
+        driven.terminal.close()
+
+
+def stopped(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
+
+
+def resumed(driven: Driven, times: int) -> bool:
+    return driven.lines().count("resumed") == times
+
+
+def test_stop_and_continue_give_the_screen_back_and_take_it_again(driven: Driven) -> None:
+    pid = driven.terminal.process.pid
+    os.kill(pid, signal.SIGTSTP)
+    assert driven.terminal.until(lambda: b"\x1b[?1049l" in driven.terminal.written)
+    assert driven.terminal.until(lambda: stopped(pid))
+    os.kill(pid, signal.SIGCONT)
+    assert driven.terminal.until(lambda: "resumed" in driven.lines())
+    assert driven.type_until(b"k", "key k")[-1] == "k"
+    taken, given = b"\x1b[?1049h", b"\x1b[?1049l"
+    assert driven.terminal.until(lambda: driven.terminal.written.rfind(taken) > driven.terminal.written.rfind(given))
+
+
+def test_a_stop_in_the_midst_of_a_write_never_hangs(tmp_path: Path) -> None:
+    driven = Driven(tmp_path / "log", "busy")
+    pid = driven.terminal.process.pid
+    try:
+        for number in range(1, 16):
+            os.kill(pid, signal.SIGTSTP)
+            assert driven.terminal.until(lambda: stopped(pid)), number
+            os.kill(pid, signal.SIGCONT)
+            assert driven.terminal.until(partial(resumed, driven, number)), number
+    finally:
+        driven.terminal.close()
+
+
+def test_a_terminal_that_reads_nothing_stops_nothing_and_is_drawn_again(tmp_path: Path) -> None:
+    driven = Driven(tmp_path / "log", "counting")
+    try:
+        assert poll_blocking(lambda: len(driven.lines()) > 400, 20)
+        driven.terminal.type(b"k")
+        assert poll_blocking(lambda: "key k" in driven.lines(), 10)
+        assert driven.terminal.until(lambda: "stopped at" in driven.terminal.screen.display[0])
+    finally:
+        driven.terminal.close()
+
+
+def test_a_continue_without_a_stop_changes_nothing(driven: Driven) -> None:
+    os.kill(driven.terminal.process.pid, signal.SIGCONT)
+    assert driven.type_until(b"k", "key k") == ["k"]
+    assert driven.terminal.written.count(b"\x1b[?1049h") == 1
+
+
+def test_an_idle_app_does_not_wake_up(driven: Driven) -> None:
+    def switches() -> int:
+        tasks = Path(f"/proc/{driven.terminal.process.pid}/task")
+        status = "".join((task / "status").read_text() for task in tasks.iterdir())
+        return sum(int(line.split()[1]) for line in status.splitlines() if line.startswith("voluntary_ctxt"))
+
+    assert driven.terminal.until(lambda: b"\x1b[?2026$p" in driven.terminal.written)
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        before = switches()
+        driven.terminal.until(lambda: False, 0.5)
+        if switches() == before:
+            return
+    pytest.fail("it woke up in every half second")
+
+
+BEGIN, END = "\x1b[?2026h", "\x1b[?2026l"
+
+
+class Written(WriterThread):
+    """Keeps what it is given; never started."""
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+
+    def write(self, text: str) -> None:
+        self.pieces.append(text)
+
+    def is_alive(self) -> bool:
+        return True
+
+
+def driver() -> tuple[QuietDriver, list[str]]:
+    made, thread = QuietDriver.__new__(QuietDriver), Written()
+    made._frame, made._writer_thread, made.shadow = None, thread, ShadowScreen(capable=True)
+    made._file, made._put = LastingFile(io.StringIO()), 0
+    return made, thread.pieces
+
+
+def test_a_frame_is_one_write() -> None:
+    made, pieces = driver()
+    for each in (BEGIN, "\x1b[1;1Hab", "\x1b[2;1Hcd", END):
+        made.write(each)
+    assert pieces == [f"{BEGIN}\x1b[1;1Hab\x1b[2;1Hcd{END}"]
+
+
+def test_what_stands_outside_a_frame_is_written_at_once() -> None:
+    made, pieces = driver()
+    made.write("\x1b[?25l")
+    made.write(END)
+    made.write("x")
+    assert pieces == ["\x1b[?25l", END, "x"]
+
+
+def test_a_frame_is_filtered_piece_by_piece() -> None:
+    made, pieces = driver()
+    for each in (BEGIN, "a\x1b]52;c;AAAA\x07b", END):
+        made.write(each)
+    assert pieces == [f"{BEGIN}ab{END}"]
+
+
+def test_what_the_terminal_has_no_room_for_is_dropped_and_drawn_again_once_it_has() -> None:
+    made, pieces = driver()
+    for number in range(100):
+        made.write(f"{number} ")
+    assert pieces == [f"{number} " for number in range(24)]
+    assert made._file.when_empty is not None
+
+
+def write_each(file: LastingFile, *texts: str) -> None:
+    for text in texts:
+        file.write(text)
+
+
+def test_writes_that_wait_while_the_screen_is_taken_again_are_dropped() -> None:
+    reading, writing = os.pipe()
+    long = "x" * 4 * fcntl.fcntl(writing, fcntl.F_GETPIPE_SZ)
+    with os.fdopen(writing, "w") as terminal:
+        stalled = LastingFile(terminal)
+        writer = threading.Thread(target=write_each, args=(stalled, long, "frame", "leaves"))
+        writer.start()
+        assert poll_blocking(lambda: not select.select([], [writing], [], 0)[1])
+        again = stalled.successor()
+        read = b""
+        while len(read) < len(long):
+            read += os.read(reading, len(long))
+        writer.join()
+        again.write("taken")
+        again.flush()
+        assert (read + os.read(reading, 100)).decode() == f"{long}taken"
+    os.close(reading)

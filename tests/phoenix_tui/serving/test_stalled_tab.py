@@ -1,4 +1,4 @@
-"""A tab that reads nothing: Phoenix works on, drops frames whole, and draws everything once it reads again."""
+"""`phoenix serve`, and a tab that reads nothing and is drawn whole once it reads again."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import os
 import signal
+import socket
 import sqlite3
 import sys
 import threading
@@ -14,13 +15,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
 
+import aiohttp
 import pyte
 import pytest
 
 from phoenix_tui.terminal.serving.web_driver import MOST_WAITING, PacketWriter
-from tests.support.cli import Phoenix, with_claude
-from tests.support.journeys import calls, rows, says
+from tests.support.browser import CHROMIUM, browser
+from tests.support.cli import Phoenix, phoenix_in, with_claude
+from tests.support.journeys import Claude, calls, rows, says
 from tests.support.loopback import serve
+from tests.support.serving import DEADLINE, serving
 from tests.support.waiting import PATIENCE, poll, poll_blocking
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the size of a pipe is set as on Linux")
@@ -143,22 +147,21 @@ async def opened(phoenix: Phoenix) -> Tab:
     return Tab(process, reads)
 
 
-async def test_a_conversation_goes_on_behind_a_tab_that_reads_nothing(tmp_path: Path) -> None:
+async def test_a_conversation_goes_on_behind_a_tab_that_reads_nothing(claude: Claude) -> None:
     commands = [calls("bash", f"toolu_{number}", command="seq 40") for number in range(3)]
-    async with serve(*commands, says("The last answer.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        tab = await opened(phoenix)
-        try:
-            tab.send(b"D", b"go\r")
-            assert await poll(lambda: len(server.requests) == 4), tab.process.returncode
-            assert await poll(lambda: ended_runs(phoenix) == ["success"])
-            assert await poll(lambda: tab.read() and tab.shows("The last answer.")), tab.screen.display
-            tab.send(b"M", b'{"type": "quit"}')
-            ending = asyncio.create_task(tab.process.wait())
-            assert await poll(lambda: tab.read() and ending.done())
-            assert ending.result() == 143
-        finally:
-            await tab.close()
+    phoenix, server = await claude(*commands, says("The last answer."))
+    tab = await opened(phoenix)
+    try:
+        tab.send(b"D", b"go\r")
+        assert await poll(lambda: len(server.requests) == 4), tab.process.returncode
+        assert await poll(lambda: ended_runs(phoenix) == ["success"])
+        assert await poll(lambda: tab.read() and tab.shows("The last answer.")), tab.screen.display
+        tab.send(b"M", b'{"type": "quit"}')
+        ending = asyncio.create_task(tab.process.wait())
+        assert await poll(lambda: tab.read() and ending.done())
+        assert ending.result() == 143
+    finally:
+        await tab.close()
 
 
 def ended_runs(phoenix: Phoenix) -> list[str]:
@@ -180,23 +183,76 @@ async def test_a_tab_that_reads_nothing_does_not_hold_up_the_end(tmp_path: Path)
 
 
 @pytest.mark.parametrize("number", [0, signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-async def test_a_tab_keeps_its_draft_however_it_is_told_to_end(tmp_path: Path, number: int) -> None:
+async def test_a_tab_keeps_its_draft_however_it_is_told_to_end(claude: Claude, number: int) -> None:
     """0 is the word of the server; Ctrl+C in the server's terminal comes as SIGINT."""
-    async with serve(says("Answer.")) as server:
-        phoenix = with_claude(tmp_path, server.url)
-        tab = await opened(phoenix)
-        try:
-            tab.send(b"D", b"one\r")
-            assert await poll(lambda: tab.read() and tab.shows("Answer.")), tab.screen.display
-            tab.send(b"D", b"half a sen")
-            assert await poll(lambda: tab.read() and tab.shows("half a sen")), tab.screen.display
-            if number:
-                tab.process.send_signal(number)
-            else:
-                tab.send(b"M", b'{"type": "quit"}')
-            ending = asyncio.create_task(tab.process.wait())
-            assert await poll(lambda: tab.read() and ending.done())
-            assert ending.result() == 128 + (number or signal.SIGTERM)
-        finally:
-            await tab.close()
-        assert [draft for (draft,) in rows(phoenix, "SELECT draft FROM conversations")] == ["half a sen"]
+    phoenix, _ = await claude(says("Answer."))
+    tab = await opened(phoenix)
+    try:
+        tab.send(b"D", b"one\r")
+        assert await poll(lambda: tab.read() and tab.shows("Answer.")), tab.screen.display
+        tab.send(b"D", b"half a sen")
+        assert await poll(lambda: tab.read() and tab.shows("half a sen")), tab.screen.display
+        if number:
+            tab.process.send_signal(number)
+        else:
+            tab.send(b"M", b'{"type": "quit"}')
+        ending = asyncio.create_task(tab.process.wait())
+        assert await poll(lambda: tab.read() and ending.done())
+        assert ending.result() == 128 + (number or signal.SIGTERM)
+    finally:
+        await tab.close()
+    assert [draft for (draft,) in rows(phoenix, "SELECT draft FROM conversations")] == ["half a sen"]
+
+
+async def test_only_who_brings_the_token_gets_in_and_it_leaves_the_address(tmp_path: Path) -> None:
+    async with serving(phoenix_in(tmp_path)) as served, aiohttp.ClientSession(cookie_jar=_jar()) as session:
+        address = served.address
+        refused = await session.get(address)
+        assert refused.status == 403
+        assert "token" in await refused.text()
+        assert (await session.get(f"{address}?token=wrong")).status == 403
+        entered = await session.get(served.invitation)
+        assert (entered.status, str(entered.url).partition("#")[0]) == (200, address)
+        assert "default-src 'self'" in entered.headers["Content-Security-Policy"]
+        foreign = await session.get(f"{address}ws", headers={"Origin": "http://elsewhere.example"})
+        assert foreign.status == 403
+
+
+def _jar() -> aiohttp.CookieJar:
+    return aiohttp.CookieJar(unsafe=True)  # cookies of a bare address, as a browser keeps them
+
+
+async def test_a_port_in_use_is_one_sentence_with_the_fix(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ran = await phoenix_in(tmp_path).run("serve", "--port", str(taken.getsockname()[1]))
+    assert ran.code == 2
+    assert "choose another with --port" in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+async def test_listening_beyond_this_machine_is_warned_of(tmp_path: Path) -> None:
+    process = await phoenix_in(tmp_path).start("serve", "--host", "0.0.0.0", "--port", "0")
+    assert process.stdout is not None
+    await asyncio.wait_for(process.stdout.readline(), DEADLINE)
+    process.terminate()
+    _, err = await asyncio.wait_for(process.communicate(), DEADLINE)
+    assert b"can run commands as you" in err
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not CHROMIUM, reason="no Chromium on this machine")
+async def test_a_conversation_is_held_in_a_browser(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path)
+    async with serving(phoenix) as served, browser() as tab:
+        await tab.open(served.invitation)
+        await tab.until("document.querySelector('.xterm-helper-textarea') && document.body.className.includes('byte')")
+        await tab.click(600, 300)
+        await tab.type("count to 3\n")
+
+        async def answered() -> bool:
+            listed = await phoenix.run("conversations", "list", "--json")
+            return any(row["message_count"] >= 2 for row in listed.json)
+
+        async with asyncio.timeout(DEADLINE):
+            while not await answered():
+                pass

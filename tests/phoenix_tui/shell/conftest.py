@@ -72,3 +72,17 @@ def open_shell(tmp_path: Path, engine: FakeEngine) -> OpenShell:
 def open_live(tmp_path: Path) -> OpenLive:
     """Opens the screens over the real engine."""
     return partial(live_shell, tmp_path)
+
+
+@pytest.fixture
+async def shell(open_shell: OpenShell) -> AsyncIterator[Shell]:
+    """A shell with nothing special about it; `open_shell` opens one that is wider, plainer or richer."""
+    async with open_shell() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def live(open_live: OpenLive) -> AsyncIterator[LiveShell]:
+    """A shell over the real engine with nothing special about it."""
+    async with open_live() as opened:
+        yield opened

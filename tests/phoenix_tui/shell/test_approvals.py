@@ -27,8 +27,7 @@ def asks(conversation: FakeConversation, command: str, asked: float) -> None:
 
 async def opened(shell: Any) -> tuple[ApprovalsSheet, SteppedClock]:
     """The sheet, its question long enough in sight."""
-    await shell.pilot.press("alt+a")
-    await shell.until(lambda: isinstance(shell.top, ApprovalsSheet))
+    await shell.press("alt+a", until=lambda: isinstance(shell.top, ApprovalsSheet))
     sheet = shell.top
     time = sheet.question.gate.clock = SteppedClock(1_000.0)
     time.seconds += sheet.question.gate.since + GRACE
@@ -59,8 +58,7 @@ async def test_every_open_question_is_listed_oldest_first_with_the_whole_text_of
         ]
         assert part(sheet, "request") == "make clean"
         assert "make lint↵make deploy" in part(sheet, "rows")
-        await shell.pilot.press("down")
-        await shell.until(lambda: part(sheet, "request").startswith("make lint"))
+        await shell.press("down", until=lambda: part(sheet, "request").startswith("make lint"))
         assert part(sheet, "request").splitlines()[0] == "make lint"
         assert "\u202e" not in part(sheet, "request")
         assert "202e" in part(sheet, "request").lower()
@@ -74,14 +72,14 @@ async def test_answers_go_to_their_conversation_and_the_next_question_takes_no_h
     asks(second, "make deploy", 20.0)
     async with open_shell() as shell:
         sheet, time = await opened(shell)
-        await shell.pilot.press("y")
+        await shell.press("y")
         await shell.until(lambda: first.answers == [(f"call-{first.id}", ApprovalAnswer(ApprovalChoice.ONCE))])
         await shell.until(lambda: part(sheet, "request") == "make deploy")
-        await shell.pilot.press("y")
+        await shell.press("y")
         await shell.pilot.pause()
         assert second.answers == []
         time.seconds += GRACE
-        await shell.pilot.press("r", *"not today", "enter")
+        await shell.press("r", *"not today", "enter")
         await shell.until(
             lambda: second.answers == [(f"call-{second.id}", ApprovalAnswer(ApprovalChoice.DENY, reason="not today"))]
         )
@@ -101,8 +99,7 @@ async def test_an_answer_under_way_is_given_also_when_the_sheet_is_left_at_once(
     first.answer = answer
     async with open_shell() as shell:
         await opened(shell)
-        await shell.pilot.press("n", "enter")
-        await shell.until(lambda: shell.top is shell.screen)
+        await shell.press("n", "enter", until=lambda: shell.top is shell.screen)
         slow.set()
         await shell.until(lambda: first.answers == [(f"call-{first.id}", ApprovalAnswer(ApprovalChoice.DENY))])
 
@@ -118,10 +115,8 @@ async def test_answers_stay_in_sight_below_many_approvals_and_a_text_taller_than
         await shell.until(lambda: "rows 1-" in shell.text)
         assert part(sheet, "heading").startswith("8 approvals wait")
         assert "no, because…" in shell.text
-        await shell.pilot.press("end", *["pagedown"] * 27)
-        await shell.until(lambda: "echo 79" in shell.text)
-        await shell.pilot.press(*["down"] * 7)
-        await shell.until(lambda: "› ◆ number 7" in shell.text)
+        await shell.press("end", *["pagedown"] * 27, shows="echo 79")
+        await shell.press(*["down"] * 7, shows="› ◆ number 7")
 
 
 async def test_answers_stay_in_sight_below_a_long_reason(open_shell: Any, engine: Any) -> None:
@@ -143,8 +138,7 @@ async def test_all_are_denied_at_once_with_one_reason(open_shell: Any, engine: A
         asks(one, f"make {number}", float(number))
     async with open_shell() as shell:
         await opened(shell)
-        await shell.pilot.press("D", *"wait", "enter")
-        await shell.until(lambda: all(one.answers for one in made))
+        await shell.press("D", *"wait", "enter", until=lambda: all(one.answers for one in made))
         assert {one.answers[0][1] for one in made} == {ApprovalAnswer(ApprovalChoice.DENY, reason="wait")}
         await shell.until(lambda: "3 denied." in shell.toasts)
 
@@ -157,16 +151,13 @@ async def test_what_is_answered_or_stopped_elsewhere_leaves_the_sheet_and_esc_cl
     asks(second, "make deploy", 20.0)
     async with open_shell() as shell:
         sheet, _ = await opened(shell)
-        await shell.pilot.press("a")
-        await shell.until(lambda: sheet.question.has_class("-filling"))
+        await shell.press("a", until=lambda: sheet.question.has_class("-filling"))
         second.cancel()
         await shell.until(lambda: part(sheet, "heading").startswith("1 approval waits"))
         assert sheet.question.has_class("-filling")
-        await shell.pilot.press("escape")
-        await shell.until(lambda: not sheet.question.has_class("-filling"))
+        await shell.press("escape", until=lambda: not sheet.question.has_class("-filling"))
         assert shell.top is sheet
-        await shell.pilot.press("enter")
-        await shell.until(lambda: shell.in_view is first)
+        await shell.press("enter", until=lambda: shell.in_view is first)
         assert first.answers == []
 
 
@@ -194,7 +185,7 @@ async def test_without_any_the_command_says_so_and_names_what_another_process_as
     engine.states[there.id] = state
     del engine.opened[there.id]
     async with open_shell() as shell:
-        await shell.pilot.press("alt+a")
+        await shell.press("alt+a")
         expected = "No approvals are pending.\nthere asks in process 4242; answer it there."
         await shell.until(lambda: expected in shell.toasts)
 
@@ -205,5 +196,4 @@ async def test_a_request_taller_than_its_room_says_how_much_of_it_is_in_sight(op
     async with open_shell() as shell:
         await shell.open(first)
         await shell.until(lambda: "rows 1-8 and 49-50 of 50, Up then PgDn scrolls" in shell.text)
-        await shell.pilot.press("up", "pagedown")
-        await shell.until(lambda: "rows 8-15 and 49-50 of 50" in shell.text)
+        await shell.press("up", "pagedown", shows="rows 8-15 and 49-50 of 50")

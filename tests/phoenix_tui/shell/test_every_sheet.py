@@ -204,7 +204,7 @@ async def open_summary(shell: Shell) -> None:
     await shell.open(conversation)
     conversation.become(Compacting(2))
     shell.composer.text = "/compact the names"
-    await shell.pilot.press("enter")
+    await shell.press("enter")
 
 
 async def open_hit(shell: Shell) -> None:

@@ -69,9 +69,7 @@ async def test_split_shows_two_conversations_side_by_side_and_both_are_live(open
     first, second = engine.seed("first", messages=2), engine.seed("second", messages=2)
     async with open_shell(WIDE) as shell:
         await shell.open(first)
-        await shell.type("/split second")
-        await shell.pilot.press("enter")
-        await shell.until(lambda: panes_of(shell.ctx))
+        await shell.enter("/split second", until=lambda: panes_of(shell.ctx))
         await shell.until(lambda: shell.in_view is second)
         first.play(TextArrived("told in the first"))
         second.play(TextArrived("told in the second"))
@@ -89,17 +87,12 @@ async def test_what_is_written_goes_to_the_pane_with_the_dock_and_each_keeps_its
     async with open_shell(WIDE) as shell:
         await shell.open(first)
         await beside(shell, second)
-        await shell.type("for the second")
-        await shell.pilot.press(PREVIOUS)
-        await shell.until(lambda: shell.in_view is first)
+        await shell.type("for the second", PREVIOUS, until=lambda: shell.in_view is first)
         assert (shell.composer.text, second.record.draft) == ("", "for the second")
         await shell.until(lambda: "for the second" in feet(shell)[1])
-        await shell.type("hello first")
-        await shell.pilot.press("enter")
-        await shell.until(lambda: first.said)
+        await shell.enter("hello first", until=lambda: first.said)
         assert (first.said[0][0], second.said) == ("hello first", [])
-        await shell.pilot.press(NEXT)
-        await shell.until(lambda: shell.composer.text == "for the second")
+        await shell.press(NEXT, until=lambda: shell.composer.text == "for the second")
 
 
 async def test_going_to_another_pane_stops_no_run_and_its_state_stands_in_title_and_foot(
@@ -110,15 +103,14 @@ async def test_going_to_another_pane_stops_no_run_and_its_state_stands_in_title_
         await shell.open(first)
         panes = await beside(shell, second)
         second.become(AwaitingLlm(1, RUN, Requesting()))
-        await shell.pilot.press(PREVIOUS)
-        await shell.until(lambda: shell.in_view is first)
+        await shell.press(PREVIOUS, until=lambda: shell.in_view is first)
         assert is_busy(second.state)
         assert second.cancelled == 0
         await shell.until(lambda: feet(shell)[1].startswith("◐ thinking"))
         heading = panes.row.panes[1].title.heading
         assert (heading.glyph.sign, heading.aside) == ("◐", True)
         assert "ready" in shell.status
-        await shell.pilot.press("escape")
+        await shell.press("escape")
         await shell.pilot.pause()
         assert second.cancelled == 0
 
@@ -130,20 +122,17 @@ async def test_a_question_in_another_pane_stands_in_its_foot_and_is_answered_onc
     async with open_shell(WIDE) as shell:
         await shell.open(first)
         await beside(shell, second)
-        await shell.pilot.press(PREVIOUS)
-        await shell.until(lambda: shell.in_view is first)
+        await shell.press(PREVIOUS, until=lambda: shell.in_view is first)
         second.ask(question("make clean"))
         await shell.until(lambda: feet(shell)[1] == "◆ bash asks  make clean")
         second.play(Noticed("The context is at 75 %."))
         await shell.until(lambda: "second: The context is at 75 %." in shell.toasts)
         panel = shell.question
         assert not panel.display
-        await shell.pilot.press(NEXT)
-        await shell.until(lambda: panel.display)
+        await shell.press(NEXT, until=lambda: panel.display)
         assert panel.region.x >= transcripts(shell)[1].x
         panel.gate.since = shell.answering.since = shell.answering.typed_at = float("-inf")
-        await shell.pilot.press("y")
-        await shell.until(lambda: second.answers == [("call-1", ApprovalAnswer(ApprovalChoice.ONCE))])
+        await shell.press("y", until=lambda: second.answers == [("call-1", ApprovalAnswer(ApprovalChoice.ONCE))])
         assert not panel.display
 
 
@@ -209,11 +198,9 @@ async def test_closing_gives_the_dock_to_the_neighbour_and_the_last_one_the_whol
     async with open_shell(WIDE) as shell:
         await shell.open(first)
         panes = await beside(shell, second)
-        await shell.pilot.press(PREVIOUS)
-        await shell.until(lambda: shell.in_view is first)
+        await shell.press(PREVIOUS, until=lambda: shell.in_view is first)
         first.become(AwaitingLlm(1, RUN, Requesting()))
-        await shell.pilot.press("alt+w")
-        await shell.until(lambda: panes.count == 1)
+        await shell.press("alt+w", until=lambda: panes.count == 1)
         assert (shell.in_view, first.cancelled, first.listeners) == (second, 0, [])
         assert (panes_of(shell.ctx), shell.parts.title.heading.glyph) == (None, None)
         second.play(TextArrived("still here"))
@@ -271,8 +258,7 @@ async def test_a_fifth_pane_is_refused_and_keys_without_panes_say_how_to_make_on
     made = [engine.seed(f"number {number}", messages=2) for number in range(MOST + 1)]
     async with open_shell(WIDE) as shell:
         await shell.open(made[0])
-        await shell.pilot.press("f6")
-        await shell.until(lambda: "Only one pane is open. /split adds one." in shell.toasts)
+        await shell.press("f6", until=lambda: "Only one pane is open. /split adds one." in shell.toasts)
         panes = await beside(shell, *made[1:])
         assert panes.count == MOST
         assert "4 panes are already open; /close closes one." in shell.toasts
@@ -293,12 +279,10 @@ async def test_the_list_shows_its_row_in_a_pane(open_shell: Any, engine: Any) ->
     first, second = engine.seed("first", messages=2), engine.seed("second", messages=2)
     async with open_shell(WIDE) as shell:
         await shell.open(first)
-        await shell.pilot.press("ctrl+l")
-        await shell.until(lambda: shell.rows.has_focus)
-        await shell.pilot.press("home")
+        await shell.press("ctrl+l", until=lambda: shell.rows.has_focus)
+        await shell.press("home")
         assert shell.rows.model.targets == (second.id,)
-        await shell.pilot.press("|")
-        await shell.until(lambda: shell.in_view is second)
+        await shell.press("|", until=lambda: shell.in_view is second)
         assert shown_panes(shell).shown == [first, second]
         await shell.until(lambda: shell.composer.has_focus)
 
@@ -354,8 +338,7 @@ async def test_panes_come_back_after_a_restart_with_the_dock_where_it_was(open_s
     async with open_shell(WIDE) as shell:
         await shell.open(made[0])
         panes = await beside(shell, *made[1:])
-        await shell.pilot.press(PREVIOUS)
-        await shell.until(lambda: recall(shell.active.launch.state_folder, engine.cwd).focus == 1)
+        await shell.press(PREVIOUS, until=lambda: recall(shell.active.launch.state_folder, engine.cwd).focus == 1)
         assert panes.count == 3
     async with open_shell(WIDE) as shell:
         await shell.until(lambda: panes_of(shell.ctx))

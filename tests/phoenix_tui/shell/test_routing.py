@@ -66,107 +66,78 @@ async def test_the_card_says_who_would_do_what_and_why(open_shell: OpenShell, si
     ("key", "verdict"),
     [("y", StartAgents()), ("enter", StartAgents()), ("n", AnswerAlone()), ("escape", AnswerAlone())],
 )
-async def test_a_key_on_an_empty_line_decides(
-    open_shell: OpenShell, key: str, verdict: StartAgents | AnswerAlone
-) -> None:
-    async with open_shell() as shell:
-        conversation = await routed(shell)
-        await shell.pilot.press(key)
-        await shell.until(lambda: conversation.routing.answers)
-        assert conversation.routing.answers == [verdict]
-        assert conversation.cancelled == 0
-        await shell.until(lambda: "87% sure" not in shell.text)
+async def test_a_key_on_an_empty_line_decides(shell: Shell, key: str, verdict: StartAgents | AnswerAlone) -> None:
+    conversation = await routed(shell)
+    await shell.press(key, until=lambda: conversation.routing.answers)
+    assert conversation.routing.answers == [verdict]
+    assert conversation.cancelled == 0
+    await shell.until(lambda: "87% sure" not in shell.text)
 
 
-async def test_what_is_being_written_answers_nothing(open_shell: OpenShell) -> None:
-    async with open_shell() as shell:
-        conversation = await routed(shell)
-        await shell.type("a")
-        await shell.until(lambda: shell.composer.text == "a")
-        await shell.type("yne")
-        await shell.until(lambda: shell.composer.text == "ayne")
-        assert conversation.routing.answers == []
+async def test_what_is_being_written_answers_nothing(shell: Shell) -> None:
+    conversation = await routed(shell)
+    await shell.type("a", until=lambda: shell.composer.text == "a")
+    await shell.type("yne", until=lambda: shell.composer.text == "ayne")
+    assert conversation.routing.answers == []
 
 
-async def test_the_second_esc_stops_the_run(open_shell: OpenShell) -> None:
-    async with open_shell() as shell:
-        conversation = await routed(shell)
-        await shell.pilot.press("escape")
-        await shell.until(lambda: conversation.routing.answers)
-        conversation.become(AwaitingLlm(2, RUN, Requesting()))
-        await shell.pilot.press("escape")
-        await shell.until(lambda: conversation.cancelled == 1)
+async def test_the_second_esc_stops_the_run(shell: Shell) -> None:
+    conversation = await routed(shell)
+    await shell.press("escape", until=lambda: conversation.routing.answers)
+    conversation.become(AwaitingLlm(2, RUN, Requesting()))
+    await shell.press("escape", until=lambda: conversation.cancelled == 1)
 
 
-async def test_an_agent_is_dropped_and_the_rest_start(open_shell: OpenShell) -> None:
-    async with open_shell() as shell:
-        conversation = await routed(shell)
-        await shell.pilot.press("up")
-        await shell.until(lambda: panel(shell).has_focus)
-        await shell.pilot.press("x")
-        await shell.until(lambda: "one agent · 87% sure" in shell.text)
-        await shell.until(lambda: "routing: 1 agent, waits for you" in shell.status)
-        assert "find where requests" not in shell.text
-        await shell.pilot.press("y")
-        await shell.until(lambda: conversation.routing.answers)
-        assert conversation.routing.answers == [StartAgents((REVIEW,))]
-        await shell.until(lambda: shell.composer.has_focus)
+async def test_an_agent_is_dropped_and_the_rest_start(shell: Shell) -> None:
+    conversation = await routed(shell)
+    await shell.press("up", until=lambda: panel(shell).has_focus)
+    await shell.press("x", shows="one agent · 87% sure")
+    await shell.until(lambda: "routing: 1 agent, waits for you" in shell.status)
+    assert "find where requests" not in shell.text
+    await shell.press("y", until=lambda: conversation.routing.answers)
+    assert conversation.routing.answers == [StartAgents((REVIEW,))]
+    await shell.until(lambda: shell.composer.has_focus)
 
 
-async def test_without_any_agent_the_main_model_answers(open_shell: OpenShell) -> None:
-    async with open_shell() as shell:
-        conversation = await routed(shell)
-        await shell.pilot.press("up")
-        await shell.until(lambda: panel(shell).has_focus)
-        await shell.pilot.press("x", "x")
-        await shell.until(lambda: conversation.routing.answers)
-        assert conversation.routing.answers == [AnswerAlone()]
+async def test_without_any_agent_the_main_model_answers(shell: Shell) -> None:
+    conversation = await routed(shell)
+    await shell.press("up", until=lambda: panel(shell).has_focus)
+    await shell.press("x", "x", until=lambda: conversation.routing.answers)
+    assert conversation.routing.answers == [AnswerAlone()]
 
 
-async def test_tasks_are_edited_as_text(open_shell: OpenShell) -> None:
-    async with open_shell() as shell:
-        conversation = await routed(shell)
-        await shell.pilot.press("e")
-        await shell.until(lambda: "`## PROFILE` starts an agent" in shell.text)
-        await shell.type(" and tests")
-        await shell.pilot.press("ctrl+s")
-        await shell.until(lambda: conversation.routing.answers)
-        changed = replace(REVIEW, task="review the diff against main and tests")
-        assert conversation.routing.answers == [StartAgents((EXPLORE, changed))]
+async def test_tasks_are_edited_as_text(shell: Shell) -> None:
+    conversation = await routed(shell)
+    await shell.press("e", shows="`## PROFILE` starts an agent")
+    await shell.type(" and tests", "ctrl+s", until=lambda: conversation.routing.answers)
+    changed = replace(REVIEW, task="review the diff against main and tests")
+    assert conversation.routing.answers == [StartAgents((EXPLORE, changed))]
 
 
-async def test_what_cannot_be_started_stands_there_again_as_it_was_written(open_shell: OpenShell) -> None:
-    async with open_shell() as shell:
-        conversation = await routed(shell)
-        conversation.routing.refusal = "There is no profile 'nosuch'."
-        await shell.pilot.press("e")
-        await shell.until(lambda: isinstance(shell.top, EditSheet))
-        await shell.type(MORE)
-        await shell.pilot.press("ctrl+s")
-        await shell.until(lambda: conversation.routing.refusal in shell.toasts)
-        await shell.until(lambda: f" main{MORE}" in shell.text)
-        conversation.routing.refusal = ""
-        await shell.pilot.press("ctrl+s")
-        await shell.until(lambda: conversation.routing.answers)
-        changed = replace(REVIEW, task="review the diff against main" + MORE)
-        assert conversation.routing.answers == [StartAgents((EXPLORE, changed))]
+async def test_what_cannot_be_started_stands_there_again_as_it_was_written(shell: Shell) -> None:
+    conversation = await routed(shell)
+    conversation.routing.refusal = "There is no profile 'nosuch'."
+    await shell.press("e", until=lambda: isinstance(shell.top, EditSheet))
+    await shell.type(MORE, "ctrl+s", until=lambda: conversation.routing.refusal in shell.toasts)
+    await shell.until(lambda: f" main{MORE}" in shell.text)
+    conversation.routing.refusal = ""
+    await shell.press("ctrl+s", until=lambda: conversation.routing.answers)
+    changed = replace(REVIEW, task="review the diff against main" + MORE)
+    assert conversation.routing.answers == [StartAgents((EXPLORE, changed))]
 
 
-async def test_a_late_answer_is_refused_in_words(open_shell: OpenShell) -> None:
-    async with open_shell() as shell:
-        conversation = await routed(shell)
-        conversation.routing.refusal = "This decision is no longer open."
-        await shell.pilot.press("y")
-        await shell.until(lambda: "This decision is no longer open." in shell.toasts)
+async def test_a_late_answer_is_refused_in_words(shell: Shell) -> None:
+    conversation = await routed(shell)
+    conversation.routing.refusal = "This decision is no longer open."
+    await shell.press("y", until=lambda: "This decision is no longer open." in shell.toasts)
 
 
-async def test_the_countdown_runs_on_card_and_status_line(open_shell: OpenShell) -> None:
-    async with open_shell() as shell:
-        await routed(shell, replace(HELD, starts_at=1e9))
-        await shell.until(lambda: "starts in 3 s" in shell.text)
-        status: StatusLine = shell.parts.status
-        status.clock = SteppedClock(1e9 - 2.5)
-        await shell.until(lambda: "routing: 2 agents, starts in 3 s" in shell.status)
+async def test_the_countdown_runs_on_card_and_status_line(shell: Shell) -> None:
+    await routed(shell, replace(HELD, starts_at=1e9))
+    await shell.until(lambda: "starts in 3 s" in shell.text)
+    status: StatusLine = shell.parts.status
+    status.clock = SteppedClock(1e9 - 2.5)
+    await shell.until(lambda: "routing: 2 agents, starts in 3 s" in shell.status)
 
 
 async def test_many_agents_with_long_tasks_leave_the_conversation_its_rows(open_shell: OpenShell) -> None:
@@ -175,30 +146,24 @@ async def test_many_agents_with_long_tasks_leave_the_conversation_its_rows(open_
         await routed(shell, replace(HELD, route=replace(ROUTE, agents=agents, reasoning="why " * 200)))
         assert panel(shell).size.height <= 8
         assert "+7 more" in shell.text
-        await shell.pilot.press("up")
-        await shell.until(lambda: panel(shell).has_focus)
-        await shell.pilot.press(*["down"] * 9)
-        await shell.until(lambda: "10 code  task 9" in shell.text)
+        await shell.press("up", until=lambda: panel(shell).has_focus)
+        await shell.press(*["down"] * 9, shows="10 code  task 9")
 
 
-async def test_a_conversation_that_comes_back_into_view_shows_its_card(open_shell: OpenShell) -> None:
-    async with open_shell() as shell:
-        conversation = await routed(shell)
-        other = shell.engine.seed("another", messages=2)
-        await shell.open(other)
-        await shell.until(lambda: "87% sure" not in shell.text)
-        await shell.open(conversation)
-        await shell.until(lambda: "87% sure" in shell.text)
+async def test_a_conversation_that_comes_back_into_view_shows_its_card(shell: Shell) -> None:
+    conversation = await routed(shell)
+    other = shell.engine.seed("another", messages=2)
+    await shell.open(other)
+    await shell.until(lambda: "87% sure" not in shell.text)
+    await shell.open(conversation)
+    await shell.until(lambda: "87% sure" in shell.text)
 
 
-async def test_a_new_conversation_has_no_card_of_another(open_shell: OpenShell) -> None:
-    async with open_shell() as shell:
-        conversation = await routed(shell)
-        await shell.pilot.press("ctrl+n")
-        await shell.until(lambda: "87% sure" not in shell.text)
-        await shell.type("yes")
-        await shell.until(lambda: shell.composer.text == "yes")
-        assert conversation.routing.answers == []
+async def test_a_new_conversation_has_no_card_of_another(shell: Shell) -> None:
+    conversation = await routed(shell)
+    await shell.press("ctrl+n", until=lambda: "87% sure" not in shell.text)
+    await shell.type("yes", until=lambda: shell.composer.text == "yes")
+    assert conversation.routing.answers == []
 
 
 async def test_route_is_turned_on_and_off_and_shown_while_on(open_shell: OpenShell) -> None:
@@ -216,12 +181,11 @@ async def test_route_is_turned_on_and_off_and_shown_while_on(open_shell: OpenShe
         await shell.until(lambda: any("Give on or off" in toast for toast in shell.toasts))
 
 
-async def test_turned_on_it_says_why_nothing_is_routed_yet(open_shell: OpenShell) -> None:
-    async with open_shell() as shell:
-        await shell.active.current()
-        shell.conversation.routing.why_alone = "demo/guide runs on this machine"
-        await shell.command("/route on")
-        await shell.until(lambda: any("answers alone, because demo/guide runs" in toast for toast in shell.toasts))
+async def test_turned_on_it_says_why_nothing_is_routed_yet(shell: Shell) -> None:
+    await shell.active.current()
+    shell.conversation.routing.why_alone = "demo/guide runs on this machine"
+    await shell.command("/route on")
+    await shell.until(lambda: any("answers alone, because demo/guide runs" in toast for toast in shell.toasts))
 
 
 def a_run(**changes: object) -> RunRecord:
@@ -269,11 +233,10 @@ async def test_cost_tells_of_the_last_run_and_of_any_other(open_shell: OpenShell
         assert "small: 1 call, 200 in, 100 out, $0.01" in shell.text
         assert "its 2 sub-agents, in addition: 1 succeeded, 4.0k tokens, $0.20" in shell.text
         assert "files written: 2 files" in shell.text
-        await shell.pilot.press("escape")
+        await shell.press("escape")
         shell.screen.action_command("cost runs")
         await shell.until(lambda: "Runs of this conversation" in shell.text)
-        await shell.pilot.press("down", "enter")
-        await shell.until(lambda: "Run details" in shell.text)
+        await shell.press("down", "enter", shows="Run details")
         assert "cancelled · before" in shell.text
 
 

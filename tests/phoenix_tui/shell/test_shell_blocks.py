@@ -19,76 +19,51 @@ async def talked(shell: Shell, engine: FakeEngine, rows: int = 1) -> FakeConvers
     return conversation
 
 
-async def test_alt_up_takes_a_block_and_esc_goes_back_to_writing(open_shell: OpenShell, engine: FakeEngine) -> None:
-    async with open_shell() as shell:
-        await talked(shell, engine)
-        await shell.pilot.press("alt+up")
-        await shell.until(lambda: "▌answer" in shell.text)
-        assert "▌ Now it does not." in shell.text
-        assert "Esc returns" in shell.status
-        await shell.pilot.press("escape")
-        await shell.until(lambda: "▌" not in shell.text)
-        assert shell.composer.has_focus
+async def test_alt_up_takes_a_block_and_esc_goes_back_to_writing(shell: Shell, engine: FakeEngine) -> None:
+    await talked(shell, engine)
+    await shell.press("alt+up", shows="▌answer")
+    assert "▌ Now it does not." in shell.text
+    assert "Esc returns" in shell.status
+    await shell.press("escape", until=lambda: "▌" not in shell.text)
+    assert shell.composer.has_focus
 
 
-async def test_a_copied_piece_of_code_is_told_with_its_way_to_the_clipboard(
-    open_shell: OpenShell, engine: FakeEngine
-) -> None:
-    async with open_shell() as shell:
-        await talked(shell, engine)
-        await shell.pilot.press("alt+up", "k", "k")
-        await shell.until(lambda: "▌python code" in shell.text)
-        await shell.pilot.press("c")
-        await shell.until(lambda: shell.toasts)
-        assert shell.toasts[-1] == "Copied 6 characters through the terminal (OSC 52)."
+async def test_a_copied_piece_of_code_is_told_with_its_way_to_the_clipboard(shell: Shell, engine: FakeEngine) -> None:
+    await talked(shell, engine)
+    await shell.press("alt+up", "k", "k", shows="▌python code")
+    await shell.press("c", until=lambda: shell.toasts)
+    assert shell.toasts[-1] == "Copied 6 characters through the terminal (OSC 52)."
 
 
-async def test_editing_a_prompt_forks_before_it_with_its_text_in_the_composer(
-    open_shell: OpenShell, engine: FakeEngine
-) -> None:
-    async with open_shell() as shell:
-        source = await talked(shell, engine)
-        await shell.pilot.press("alt+up", "left_square_bracket", "e")
-        await shell.until(lambda: shell.in_view is not source)
-        await shell.until(lambda: shell.composer.text == "and now?")
-        assert engine.forks == [(source.id, 2)]
-        await shell.until(lambda: shell.composer.has_focus)
+async def test_editing_a_prompt_forks_before_it_with_its_text_in_the_composer(shell: Shell, engine: FakeEngine) -> None:
+    source = await talked(shell, engine)
+    await shell.press("alt+up", "left_square_bracket", "e", until=lambda: shell.in_view is not source)
+    await shell.until(lambda: shell.composer.text == "and now?")
+    assert engine.forks == [(source.id, 2)]
+    await shell.until(lambda: shell.composer.has_focus)
 
 
-async def test_forking_at_an_answer_keeps_what_stands_above_it(open_shell: OpenShell, engine: FakeEngine) -> None:
-    async with open_shell() as shell:
-        source = await talked(shell, engine)
-        await shell.pilot.press("alt+up", "g", "j", "f")
-        await shell.until(lambda: engine.forks)
-        assert engine.forks == [(source.id, 2)]
+async def test_forking_at_an_answer_keeps_what_stands_above_it(shell: Shell, engine: FakeEngine) -> None:
+    source = await talked(shell, engine)
+    await shell.press("alt+up", "g", "j", "f", until=lambda: engine.forks)
+    assert engine.forks == [(source.id, 2)]
 
 
-async def test_the_navigator_lists_every_prompt_and_goes_to_the_chosen_one(
-    open_shell: OpenShell, engine: FakeEngine
-) -> None:
-    async with open_shell() as shell:
-        await talked(shell, engine, rows=30)
-        await shell.pilot.press("f2")
-        await shell.until(lambda: "1  why does it hang?" in shell.text)
-        assert "2  and now?" in shell.text
-        await shell.type("why")
-        await shell.pilot.press("enter")
-        await shell.until(lambda: shell.transcript.scroll_y == 0)
+async def test_the_navigator_lists_every_prompt_and_goes_to_the_chosen_one(shell: Shell, engine: FakeEngine) -> None:
+    await talked(shell, engine, rows=30)
+    await shell.press("f2", shows="1  why does it hang?")
+    assert "2  and now?" in shell.text
+    await shell.enter("why", until=lambda: shell.transcript.scroll_y == 0)
 
 
-async def test_the_navigator_shows_what_a_turn_was_about_and_finds_it_by_that(
-    open_shell: OpenShell, engine: FakeEngine
-) -> None:
-    async with open_shell() as shell:
-        conversation = await talked(shell, engine)
-        engine.summaries[1] = "Asked about a wait;\x1b[31m the socket was reused."
-        await shell.pilot.press("f2")
-        await shell.until(lambda: "1  why does it hang?" in shell.text)
-        assert "socket was reused" not in shell.text
-        await shell.type("socket")
-        await shell.until(lambda: "Asked about a wait; the socket was reused." in shell.text)
-        assert "2  and now?" not in shell.text
-        assert conversation.record.title == "relay"
+async def test_the_navigator_shows_what_a_turn_was_about_and_finds_it_by_that(shell: Shell, engine: FakeEngine) -> None:
+    conversation = await talked(shell, engine)
+    engine.summaries[1] = "Asked about a wait;\x1b[31m the socket was reused."
+    await shell.press("f2", shows="1  why does it hang?")
+    assert "socket was reused" not in shell.text
+    await shell.type("socket", shows="Asked about a wait; the socket was reused.")
+    assert "2  and now?" not in shell.text
+    assert conversation.record.title == "relay"
 
 
 async def test_what_a_turn_was_about_is_seen_below_a_long_list_too(open_shell: OpenShell, engine: FakeEngine) -> None:
@@ -99,37 +74,30 @@ async def test_what_a_turn_was_about_is_seen_below_a_long_list_too(open_shell: O
             conversation.add("done", Role.ASSISTANT)
         engine.summaries[39] = "One queue for every peer. " * 12
         await shell.open(conversation)
-        await shell.pilot.press("f2")
-        await shell.until(lambda: "› 20  prompt 19" in shell.text)
+        await shell.press("f2", shows="› 20  prompt 19")
         await shell.until(lambda: "ago · no tools" in shell.text)
         assert shell.text.count("One queue") >= 8
 
 
-async def test_alt_page_keys_go_from_prompt_to_prompt(open_shell: OpenShell, engine: FakeEngine) -> None:
-    async with open_shell() as shell:
-        await talked(shell, engine, rows=30)
-        view = shell.transcript
-        await shell.pilot.press("alt+pageup", "alt+pageup")
-        await shell.until(lambda: view.scroll_y == 0)
-        await shell.pilot.press("alt+pagedown")
-        await shell.until(lambda: view.scroll_y > 0)
+async def test_alt_page_keys_go_from_prompt_to_prompt(shell: Shell, engine: FakeEngine) -> None:
+    await talked(shell, engine, rows=30)
+    view = shell.transcript
+    await shell.press("alt+pageup", "alt+pageup", until=lambda: view.scroll_y == 0)
+    await shell.press("alt+pagedown", until=lambda: view.scroll_y > 0)
 
 
-async def test_a_conversation_is_found_where_it_was_left_with_what_came_since(
-    open_shell: OpenShell, engine: FakeEngine
-) -> None:
-    async with open_shell() as shell:
-        first = await talked(shell, engine, rows=30)
-        await shell.pilot.press("ctrl+home", "pagedown")
-        view = shell.transcript
-        await shell.until(lambda: view.scroll_y > 0)
-        left_at = view.scroll_y
-        await shell.open(engine.seed("other", messages=2))
-        assert first.record.scroll_seq == 2
-        first.add("more")
-        await shell.open(first)
-        await shell.until(lambda: "1 new" in shell.text)
-        assert view.scroll_y == left_at
+async def test_a_conversation_is_found_where_it_was_left_with_what_came_since(shell: Shell, engine: FakeEngine) -> None:
+    first = await talked(shell, engine, rows=30)
+    await shell.press("ctrl+home", "pagedown")
+    view = shell.transcript
+    await shell.until(lambda: view.scroll_y > 0)
+    left_at = view.scroll_y
+    await shell.open(engine.seed("other", messages=2))
+    assert first.record.scroll_seq == 2
+    first.add("more")
+    await shell.open(first)
+    await shell.until(lambda: "1 new" in shell.text)
+    assert view.scroll_y == left_at
 
 
 async def test_a_conversation_is_found_where_it_was_left_after_a_restart(
@@ -138,8 +106,7 @@ async def test_a_conversation_is_found_where_it_was_left_after_a_restart(
     long = engine.seed("long", messages=120)
     async with open_shell() as shell:
         await shell.open(long)
-        await shell.pilot.press("ctrl+home")
-        await shell.until(lambda: "message 0" in shell.text)
+        await shell.press("ctrl+home", shows="message 0")
         await shell.active.put_away()
     assert long.record.scroll_seq == 1
     async with open_shell() as shell:

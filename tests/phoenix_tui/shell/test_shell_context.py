@@ -16,6 +16,7 @@ from engine.updates import ContextChanged
 from phoenix_tui.modals.context_sheet import ContextSheet, bar, headline, legend, ruler, share_of, share_rows
 from phoenix_tui.widgets.status_line import covers
 from tests.support.fake_context import PARTS, REPORT
+from tests.support.shell import Shell
 
 HOSTILE = "\x1b]52;c;aGk=\x07[/]x\u202e"
 
@@ -24,9 +25,7 @@ async def opened(shell: Any) -> Any:
     """The sheet over a conversation of four messages."""
     conversation = shell.engine.seed("talk", messages=4)
     await shell.open(conversation)
-    await shell.type("/context")
-    await shell.pilot.press("enter")
-    await shell.until(lambda: isinstance(shell.top, ContextSheet) and "tool results" in shell.text)
+    await shell.enter("/context", until=lambda: isinstance(shell.top, ContextSheet) and "tool results" in shell.text)
     return conversation
 
 
@@ -52,98 +51,79 @@ async def test_the_sheet_says_what_fills_the_window_and_what_each_key_does(open_
         assert "summary" not in shell.text.replace("summarize", ""), "shares of nothing are left out"
 
 
-async def test_letters_act_and_the_sheet_says_tokens_before_and_after(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation = await opened(shell)
-        await shell.type("p")
-        await shell.until(lambda: "Shortened 3 parts for the model: 100,000 → ~60,000 tokens." in shell.text)
-        await shell.type("xibur+-")
-        done = ["prune", "omit 4", "strip images", "put back all", "undo", "restore", "threshold 80", "threshold 70"]
-        await shell.until(lambda: conversation.context.asked == done)
+async def test_letters_act_and_the_sheet_says_tokens_before_and_after(shell: Shell) -> None:
+    conversation = await opened(shell)
+    await shell.type("p", shows="Shortened 3 parts for the model: 100,000 → ~60,000 tokens.")
+    await shell.type("xibur+-")
+    done = ["prune", "omit 4", "strip images", "put back all", "undo", "restore", "threshold 80", "threshold 70"]
+    await shell.until(lambda: conversation.context.asked == done)
 
 
-async def test_opening_the_sheet_asks_once_for_an_exact_count(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation = await opened(shell)
-        await shell.until(lambda: conversation.context.counts == 1)
-        await shell.type("p")
-        await shell.until(lambda: conversation.context.asked == ["prune"])
-        assert conversation.context.counts == 1
+async def test_opening_the_sheet_asks_once_for_an_exact_count(shell: Shell) -> None:
+    conversation = await opened(shell)
+    await shell.until(lambda: conversation.context.counts == 1)
+    await shell.type("p", until=lambda: conversation.context.asked == ["prune"])
+    assert conversation.context.counts == 1
 
 
-async def test_a_refusal_is_said_and_changes_nothing(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation = await opened(shell)
-        conversation.context.answer = Refused("agent is busy")
-        await shell.type("p")
-        await shell.until(lambda: "agent is busy" in shell.text)
-        assert isinstance(shell.top, ContextSheet)
+async def test_a_refusal_is_said_and_changes_nothing(shell: Shell) -> None:
+    conversation = await opened(shell)
+    conversation.context.answer = Refused("agent is busy")
+    await shell.type("p", shows="agent is busy")
+    assert isinstance(shell.top, ContextSheet)
 
 
-async def test_a_part_that_is_out_is_put_back_by_the_same_key(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation = await opened(shell)
-        gone = replace(PARTS[1], tokens=0, omission=OmissionKind.IMAGE)
-        measured = replace(REPORT.measured, parts=(PARTS[0], gone))
-        conversation.context.shown = replace(REPORT, measured=measured, omitted=1)
-        conversation.play(ContextChanged(90_000, 200_000, estimated=True, cost_usd=0.0))
-        await shell.until(lambda: "removed" in shell.text)
-        await shell.pilot.press("down")
-        await shell.until(lambda: "x restores it" in " ".join(shell.text.split()))
-        await shell.type("x")
-        await shell.until(lambda: conversation.context.asked == ["put back 6"])
+async def test_a_part_that_is_out_is_put_back_by_the_same_key(shell: Shell) -> None:
+    conversation = await opened(shell)
+    gone = replace(PARTS[1], tokens=0, omission=OmissionKind.IMAGE)
+    measured = replace(REPORT.measured, parts=(PARTS[0], gone))
+    conversation.context.shown = replace(REPORT, measured=measured, omitted=1)
+    conversation.play(ContextChanged(90_000, 200_000, estimated=True, cost_usd=0.0))
+    await shell.until(lambda: "removed" in shell.text)
+    await shell.press("down", until=lambda: "x restores it" in " ".join(shell.text.split()))
+    await shell.type("x", until=lambda: conversation.context.asked == ["put back 6"])
 
 
-async def test_c_summarizes_and_so_does_the_command_with_a_wish(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation = await opened(shell)
-        await shell.type("c")
-        await shell.until(lambda: conversation.context.asked == ["compact"])
-        assert not isinstance(shell.top, ContextSheet)
-        await shell.type("/compact keep the table names")
-        await shell.pilot.press("enter")
-        await shell.until(lambda: conversation.context.asked[-1] == "compact keep the table names")
+async def test_c_summarizes_and_so_does_the_command_with_a_wish(shell: Shell) -> None:
+    conversation = await opened(shell)
+    await shell.type("c", until=lambda: conversation.context.asked == ["compact"])
+    assert not isinstance(shell.top, ContextSheet)
+    await shell.enter("/compact keep the table names")
+    await shell.until(lambda: conversation.context.asked[-1] == "compact keep the table names")
 
 
-async def test_enter_goes_to_the_message_of_a_part(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        await opened(shell)
-        jumps: list[int] = []
-        shell.transcript.scroller.jump = jumps.append
-        await shell.pilot.press("enter")
-        await shell.until(lambda: jumps == [3])
+async def test_enter_goes_to_the_message_of_a_part(shell: Any) -> None:
+    await opened(shell)
+    jumps: list[int] = []
+    shell.transcript.scroller.jump = jumps.append
+    await shell.press("enter", until=lambda: jumps == [3])
 
 
 @pytest.mark.parametrize("command", ["/context", "/compact"])
-async def test_without_a_conversation_there_is_nothing_to_show(open_shell: Any, command: str) -> None:
-    async with open_shell() as shell:
-        await shell.type(command)
-        await shell.pilot.press("enter")
-        await shell.until(lambda: shell.toasts == ["Nothing was sent yet: the context is empty."])
+async def test_without_a_conversation_there_is_nothing_to_show(shell: Shell, command: str) -> None:
+    await shell.enter(command, until=lambda: shell.toasts == ["Nothing was sent yet: the context is empty."])
 
 
-async def test_a_click_on_the_meter_opens_it_and_one_beside_it_does_not(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation = shell.engine.seed("talk", messages=4)
-        await shell.open(conversation)
-        conversation.play(ContextChanged(84_000, 200_000, estimated=False, cost_usd=0.0))
-        await shell.until(lambda: "ctx 42%" in shell.status)
-        row = shell.parts.status
-        await shell.pilot.click(row, offset=(1, 0))
-        assert not isinstance(shell.top, ContextSheet)
-        await shell.pilot.click(row, offset=(shell.status.index("ctx") + 3, 0))
-        await shell.until(lambda: isinstance(shell.top, ContextSheet))
+async def test_a_click_on_the_meter_opens_it_and_one_beside_it_does_not(shell: Shell) -> None:
+    conversation = shell.engine.seed("talk", messages=4)
+    await shell.open(conversation)
+    conversation.play(ContextChanged(84_000, 200_000, estimated=False, cost_usd=0.0))
+    await shell.until(lambda: "ctx 42%" in shell.status)
+    row = shell.parts.status
+    await shell.pilot.click(row, offset=(1, 0))
+    assert not isinstance(shell.top, ContextSheet)
+    await shell.pilot.click(row, offset=(shell.status.index("ctx") + 3, 0))
+    await shell.until(lambda: isinstance(shell.top, ContextSheet))
 
 
-async def test_hostile_names_do_nothing(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation = await opened(shell)
-        part = WindowPart(4, 0, -1, Filling.RESULTS, HOSTILE, 9_000, whole=9_000)
-        conversation.context.shown = replace(REPORT, measured=replace(REPORT.measured, parts=(part,)))
-        conversation.play(ContextChanged(1, 2, estimated=True, cost_usd=0.0))
-        await shell.until(lambda: "[/]x" in shell.text)
-        assert "\x1b" not in shell.text
-        assert "\u202e" not in shell.text
+async def test_hostile_names_do_nothing(shell: Shell) -> None:
+    conversation = await opened(shell)
+    part = WindowPart(4, 0, -1, Filling.RESULTS, HOSTILE, 9_000, whole=9_000)
+    conversation.context.shown = replace(REPORT, measured=replace(REPORT.measured, parts=(part,)))
+    conversation.play(ContextChanged(1, 2, estimated=True, cost_usd=0.0))
+    await shell.until(lambda: "[/]x" in shell.text)
+    assert "\x1b" not in shell.text
+    assert "\u202e" not in shell.text
 
 
 @pytest.mark.parametrize("width", [1, 9, 40, 76, 200])
@@ -193,26 +173,22 @@ def test_only_the_cells_of_the_meter_are_the_meter() -> None:
     assert not covers(row, "gone", 3)
 
 
-async def test_what_the_provider_counted_and_the_way_back_are_shown(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation = await opened(shell)
-        conversation.context.shown = replace(
-            REPORT, usage=Usage(10, 20, 30, 40_000), earlier=EarlierView("", 0, 150_000), can_undo=True
-        )
-        conversation.context.answer = Edited(1, 100, 90)
-        await shell.type("p")
-        await shell.until(lambda: "10 new, 40,000 cached, 30 written, 20 out" in shell.text)
-        assert "r restores them" in shell.text
-        assert "u undoes" in " ".join(shell.text.split())
-        assert "Shortened 1 part for" in shell.text
+async def test_what_the_provider_counted_and_the_way_back_are_shown(shell: Shell) -> None:
+    conversation = await opened(shell)
+    conversation.context.shown = replace(
+        REPORT, usage=Usage(10, 20, 30, 40_000), earlier=EarlierView("", 0, 150_000), can_undo=True
+    )
+    conversation.context.answer = Edited(1, 100, 90)
+    await shell.type("p", shows="10 new, 40,000 cached, 30 written, 20 out")
+    assert "r restores them" in shell.text
+    assert "u undoes" in " ".join(shell.text.split())
+    assert "Shortened 1 part for" in shell.text
 
 
 async def test_the_system_prompt_is_shown_as_it_is_sent(open_shell: Any) -> None:
     async with open_shell((100, 60)) as shell:
         await shell.open(shell.engine.seed("talk", messages=4))
-        await shell.type("/prompt")
-        await shell.pilot.press("enter")
-        await shell.until(lambda: "You are Phoenix." in shell.text)
+        await shell.enter("/prompt", shows="You are Phoenix.")
         assert "System prompt: ~5,000 tokens in 4 sections" in shell.text
         assert "~1,500 AGENTS.md /work/AGENTS" in " ".join(shell.text.split())
         await shell.until(lambda: "2 tools, ~4,000 tokens: bash, patch" in shell.text)

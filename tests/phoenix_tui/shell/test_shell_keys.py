@@ -21,6 +21,7 @@ from phoenix_tui.modals.rows_sheet import HelpSheet, RowsSheet, find
 from phoenix_tui.modals.text_sheet import ConfirmSheet, TextSheet
 from phoenix_tui.workspace.actions import Actions
 from tests.support.fake_engine import FakeEngine, question
+from tests.support.shell import Shell
 
 RUN = Run("r", 50)
 
@@ -39,102 +40,83 @@ async def test_esc_stops_the_run_from_any_focus(open_shell: Any, focus: str) -> 
             "question": parts.dock.question,
         }
         shell.screen.set_focus(wanted[focus])
-        await shell.pilot.press("escape")
+        await shell.press("escape")
         assert conversation.cancelled == 1
         assert isinstance(conversation.state, Idle)
 
 
-async def test_esc_stops_what_was_sent_and_is_not_stored_yet(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation = await shell.say("hello")
-        conversation.answer_with("Hello.")
-        conversation.hold = asyncio.Event()
-        await shell.type("make everything")
-        await shell.pilot.press("enter")
-        await shell.until(lambda: len(conversation.caps) == 2)
-        await shell.pilot.press("escape")
-        assert not conversation.cancelled
-        conversation.hold.set()
-        await shell.until(lambda: conversation.cancelled)
-        assert conversation.said[-1][0] == "make everything"
-        assert isinstance(conversation.state, Idle)
+async def test_esc_stops_what_was_sent_and_is_not_stored_yet(shell: Shell) -> None:
+    conversation = await shell.say("hello")
+    conversation.answer_with("Hello.")
+    conversation.hold = asyncio.Event()
+    await shell.enter("make everything", until=lambda: len(conversation.caps) == 2)
+    await shell.press("escape")
+    assert not conversation.cancelled
+    conversation.hold.set()
+    await shell.until(lambda: conversation.cancelled)
+    assert conversation.said[-1][0] == "make everything"
+    assert isinstance(conversation.state, Idle)
 
 
-async def test_esc_closes_the_completions_and_leaves_the_run_alone(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation = await shell.say("go")
-        await shell.type("/re")
-        await shell.until(lambda: shell.composer.keys.completing)
-        await shell.pilot.press("escape")
-        assert not shell.composer.keys.completing
-        assert is_busy(conversation.state)
+async def test_esc_closes_the_completions_and_leaves_the_run_alone(shell: Shell) -> None:
+    conversation = await shell.say("go")
+    await shell.type("/re", until=lambda: shell.composer.keys.completing)
+    await shell.press("escape")
+    assert not shell.composer.keys.completing
+    assert is_busy(conversation.state)
 
 
 @pytest.mark.parametrize("closing", ["escape", "f1"])
-async def test_a_key_closes_the_help_and_leaves_the_run_alone(open_shell: Any, closing: str) -> None:
-    async with open_shell() as shell:
-        conversation = await shell.say("go")
-        await shell.pilot.press("f1")
-        await shell.until(lambda: isinstance(shell.top, HelpSheet))
-        await shell.pilot.press(closing)
-        await shell.until(lambda: shell.top is shell.screen)
-        assert is_busy(conversation.state)
+async def test_a_key_closes_the_help_and_leaves_the_run_alone(shell: Shell, closing: str) -> None:
+    conversation = await shell.say("go")
+    await shell.press("f1", until=lambda: isinstance(shell.top, HelpSheet))
+    await shell.press(closing, until=lambda: shell.top is shell.screen)
+    assert is_busy(conversation.state)
 
 
-async def test_ctrl_c_stops_then_clears_then_asks_again_then_quits(open_shell: Any, engine: FakeEngine) -> None:
-    async with open_shell() as shell:
-        conversation = await shell.say("go")
-        await shell.type("draft")
-        await shell.pilot.press("ctrl+c")
-        assert isinstance(conversation.state, Idle)
-        assert shell.composer.text == "draft"
-        await shell.pilot.press("ctrl+c")
-        assert shell.composer.text == ""
-        await shell.pilot.press("ctrl+c")
-        assert shell.toasts[-1] == "Press Ctrl+C again to quit."
-        shell.app.action_interrupt()
-        await shell.ended()
-        assert shell.app.shutdown.note == f"phoenix --resume {conversation.id}"
+async def test_ctrl_c_stops_then_clears_then_asks_again_then_quits(shell: Shell, engine: FakeEngine) -> None:
+    conversation = await shell.say("go")
+    await shell.type("draft", "ctrl+c")
+    assert isinstance(conversation.state, Idle)
+    assert shell.composer.text == "draft"
+    await shell.press("ctrl+c")
+    assert shell.composer.text == ""
+    await shell.press("ctrl+c")
+    assert shell.toasts[-1] == "Press Ctrl+C again to quit."
+    shell.app.action_interrupt()
+    await shell.ended()
+    assert shell.app.shutdown.note == f"phoenix --resume {conversation.id}"
 
 
-async def test_quitting_asks_while_a_run_is_under_way_and_keeps_the_draft(open_shell: Any, engine: FakeEngine) -> None:
-    async with open_shell() as shell:
-        conversation = await shell.say("go")
-        await shell.type("half")
-        await shell.pilot.press("ctrl+q")
-        await shell.until(lambda: isinstance(shell.top, ConfirmSheet))
-        await shell.pilot.press("n")
-        await shell.until(lambda: shell.top is shell.screen)
-        assert is_busy(conversation.state)
-        await shell.pilot.press("ctrl+q")
-        await shell.until(lambda: isinstance(shell.top, ConfirmSheet))
-        shell.top.action_say(True)
-        await shell.ended()
-        assert engine.stored[conversation.id].draft == "half"
+async def test_quitting_asks_while_a_run_is_under_way_and_keeps_the_draft(shell: Any, engine: FakeEngine) -> None:
+    conversation = await shell.say("go")
+    await shell.type("half", "ctrl+q", until=lambda: isinstance(shell.top, ConfirmSheet))
+    await shell.press("n", until=lambda: shell.top is shell.screen)
+    assert is_busy(conversation.state)
+    await shell.press("ctrl+q", until=lambda: isinstance(shell.top, ConfirmSheet))
+    shell.top.action_say(True)
+    await shell.ended()
+    assert engine.stored[conversation.id].draft == "half"
 
 
 async def test_quitting_asks_first_when_the_draft_cannot_be_stored(
-    open_shell: Any, monkeypatch: pytest.MonkeyPatch
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with open_shell() as shell:
-        conversation = await shell.say("go")
-        conversation.answer_with("Gone.")
+    conversation = await shell.say("go")
+    conversation.answer_with("Gone.")
 
-        async def full(_: object) -> None:
-            raise StorageError("The disk is full.")
+    async def full(_: object) -> None:
+        raise StorageError("The disk is full.")
 
-        monkeypatch.setattr(conversation, "change", full)
-        await shell.type("half")
-        await shell.pilot.press("ctrl+q")
-        await shell.until(lambda: isinstance(shell.top, ConfirmSheet))
-        assert "cannot be saved" in shell.text
-        await shell.pilot.press("n")
-        await shell.until(lambda: shell.top is shell.screen)
-        assert not shell.exits
-        monkeypatch.undo()
-        await shell.pilot.press("ctrl+q")
-        await shell.ended()
-        assert conversation.record.draft == "half"
+    monkeypatch.setattr(conversation, "change", full)
+    await shell.type("half", "ctrl+q", until=lambda: isinstance(shell.top, ConfirmSheet))
+    assert "cannot be saved" in shell.text
+    await shell.press("n", until=lambda: shell.top is shell.screen)
+    assert not shell.exits
+    monkeypatch.undo()
+    await shell.press("ctrl+q")
+    await shell.ended()
+    assert conversation.record.draft == "half"
 
 
 async def test_a_session_in_memory_alone_says_so_all_the_time_and_offers_no_way_back(open_shell: Any) -> None:
@@ -147,43 +129,38 @@ async def test_a_session_in_memory_alone_says_so_all_the_time_and_offers_no_way_
         assert shell.app.shutdown.note == ""
 
 
-async def test_ctrl_d_deletes_in_a_text_and_quits_without_one(open_shell: Any, engine: FakeEngine) -> None:
-    async with open_shell() as shell:
-        await shell.type("ab")
-        await shell.pilot.press("home", "ctrl+d")
-        assert shell.composer.text == "b"
-        await shell.pilot.press("ctrl+d")
-        shell.composer.action_order("leave")
-        await shell.ended()
+async def test_ctrl_d_deletes_in_a_text_and_quits_without_one(shell: Shell, engine: FakeEngine) -> None:
+    await shell.type("ab", "home", "ctrl+d")
+    assert shell.composer.text == "b"
+    await shell.press("ctrl+d")
+    shell.composer.action_order("leave")
+    await shell.ended()
 
 
-async def test_shift_tab_goes_through_the_modes(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation = await shell.say("go")
-        seen = []
-        for _ in range(4):
-            before = conversation.record.permission_mode
-            await shell.pilot.press("shift+tab")
-            await shell.until(lambda: conversation.record.permission_mode is not before)  # noqa: B023 - used in the turn
-            seen.append(conversation.record.permission_mode)
-        assert seen == [
-            PermissionMode.ACCEPT_EDITS,
-            PermissionMode.AUTO,
-            PermissionMode.PLAN,
-            PermissionMode.ASK,
-        ]
+async def test_shift_tab_goes_through_the_modes(shell: Shell) -> None:
+    conversation = await shell.say("go")
+    seen = []
+    for _ in range(4):
+        before = conversation.record.permission_mode
+        await shell.press("shift+tab")
+        await shell.until(lambda: conversation.record.permission_mode is not before)  # noqa: B023 - used in the turn
+        seen.append(conversation.record.permission_mode)
+    assert seen == [
+        PermissionMode.ACCEPT_EDITS,
+        PermissionMode.AUTO,
+        PermissionMode.PLAN,
+        PermissionMode.ASK,
+    ]
 
 
-async def test_enter_on_an_empty_line_retries_after_an_error(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation = await shell.say("go")
-        conversation.become(Errored(2, "network", "The line is down.", True, "r"))
-        await shell.pilot.pause()
-        assert "demo/guide · ✗ no connection" in shell.status
-        assert shell.text.count("The line is down.") == 1
-        assert shell.status.endswith("Enter retries · Esc dismisses")
-        await shell.pilot.press("enter")
-        await shell.until(lambda: conversation.retried)
+async def test_enter_on_an_empty_line_retries_after_an_error(shell: Shell) -> None:
+    conversation = await shell.say("go")
+    conversation.become(Errored(2, "network", "The line is down.", True, "r"))
+    await shell.pilot.pause()
+    assert "demo/guide · ✗ no connection" in shell.status
+    assert shell.text.count("The line is down.") == 1
+    assert shell.status.endswith("Enter retries · Esc dismisses")
+    await shell.press("enter", until=lambda: conversation.retried)
 
 
 async def test_the_list_over_a_narrow_screen_says_how_it_closes_and_answers_the_question_mark(
@@ -191,30 +168,24 @@ async def test_the_list_over_a_narrow_screen_says_how_it_closes_and_answers_the_
 ) -> None:
     engine.seed("one", messages=2)
     async with open_shell((60, 20)) as shell:
-        await shell.pilot.press("ctrl+l")
-        await shell.until(lambda: shell.status.endswith("Esc closes"))
+        await shell.press("ctrl+l", until=lambda: shell.status.endswith("Esc closes"))
         await shell.active.begin()  # as at the start, where the list may be ready before the conversation
         assert shell.status.endswith("Esc closes")
-        await shell.pilot.press("question_mark")
-        await shell.until(lambda: "Keys and commands" in shell.text)
+        await shell.press("question_mark", shows="Keys and commands")
         assert shell.status.endswith("Esc closes")
-        await shell.pilot.press("escape")
-        await shell.until(lambda: shell.top is shell.screen)
+        await shell.press("escape", until=lambda: shell.top is shell.screen)
         await shell.pilot.resize_terminal(120, 40)
         await shell.until(lambda: shell.status.endswith("Esc returns"))
-        await shell.pilot.press("escape")
-        await shell.until(lambda: shell.status.endswith("? help"))
+        await shell.press("escape", until=lambda: shell.status.endswith("? help"))
         assert shell.app.focused is shell.composer
 
 
-async def test_esc_puts_an_error_away(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation = await shell.say("go")
-        conversation.become(Errored(2, "auth", "The key was refused.", False, "r"))
-        await shell.until(lambda: "/key sets another key" in shell.text)
-        await shell.pilot.press("escape")
-        await shell.until(lambda: "The key was refused." not in shell.text)
-        assert shell.status.endswith("? help")
+async def test_esc_puts_an_error_away(shell: Shell) -> None:
+    conversation = await shell.say("go")
+    conversation.become(Errored(2, "auth", "The key was refused.", False, "r"))
+    await shell.until(lambda: "/key sets another key" in shell.text)
+    await shell.press("escape", until=lambda: "The key was refused." not in shell.text)
+    assert shell.status.endswith("? help")
 
 
 async def test_what_is_written_to_a_conversation_of_another_process_is_refused_and_stays(
@@ -230,18 +201,14 @@ async def test_what_is_written_to_a_conversation_of_another_process_is_refused_a
         assert "read-only · sandbox · " in shell.status
         assert "thinking…" in shell.status
         assert shell.composer.placeholder == "Read-only: messages cannot be sent here"
-        await shell.type("hello")
-        await shell.pilot.press("enter")
-        await shell.until(lambda: shell.toasts)
+        await shell.enter("hello", until=lambda: shell.toasts)
         assert (shell.toasts, shell.composer.text, held.said) == ([held.read_only], "hello", [])
-        await shell.pilot.press("escape")
+        await shell.press("escape")
         await shell.pilot.pause()
         assert held.cancelled == 0
         assert "Process 4711" in shell.text
         shell.composer.clear()
-        await shell.type("/fork")
-        await shell.pilot.press("enter")
-        await shell.until(lambda: "Process 4711" not in shell.text)
+        await shell.enter("/fork", until=lambda: "Process 4711" not in shell.text)
         assert not shell.conversation.read_only
         await shell.until(lambda: "Read-only" not in shell.composer.placeholder)
 
@@ -253,19 +220,16 @@ async def test_enter_resumes_what_a_restart_cut_off_but_not_what_the_user_stoppe
     cut.resumable = True
     async with open_shell() as shell:
         stopped = await shell.say("go")
-        await shell.pilot.press("escape")
+        await shell.press("escape")
         stopped.play(StateChanged(Idle(4), engine.now, resumable=True))
         await shell.until(lambda: "ready · stopped after" in shell.status)
-        await shell.pilot.press("enter")
+        await shell.press("enter")
         await shell.pilot.pause()
         assert stopped.retried == 0
-        await shell.type("/retry")
-        await shell.pilot.press("enter")
-        await shell.until(lambda: stopped.retried == 1)
+        await shell.enter("/retry", until=lambda: stopped.retried == 1)
         await shell.open(cut)
         await shell.until(lambda: "interrupted, Enter resumes" in shell.status)
-        await shell.pilot.press("enter")
-        await shell.until(lambda: cut.retried == 1)
+        await shell.press("enter", until=lambda: cut.retried == 1)
 
 
 async def test_what_the_user_stopped_is_not_interrupted_when_it_is_opened_again(
@@ -283,8 +247,7 @@ async def test_what_the_user_stopped_is_not_interrupted_when_it_is_opened_again(
 async def test_the_list_counts_conversations_and_keeps_an_unsent_one_apart(open_shell: Any, engine: FakeEngine) -> None:
     engine.seed("finished", messages=2)
     async with open_shell((120, 40)) as shell:
-        await shell.type("a draft")
-        await shell.until(lambda: "2 conversations" in shell.text)
+        await shell.type("a draft", shows="2 conversations")
         lines = [line[:28].strip() for line in shell.text.splitlines()]
         assert [lines[0], lines[2]] == ["ready", "done"]
         assert lines[-2] == "2 conversations"
@@ -299,12 +262,11 @@ async def test_the_list_says_writing_once_text_arrives(open_shell: Any, engine: 
         await shell.until(lambda: "writing 0s" in shell.text)
 
 
-async def test_enter_on_an_empty_line_does_nothing_when_idle(open_shell: Any, engine: FakeEngine) -> None:
-    async with open_shell() as shell:
-        await shell.open(engine.seed("one", messages=2))
-        await shell.pilot.press("enter")
-        await shell.pilot.pause()
-        assert (shell.conversation.retried, shell.conversation.said) == (0, [])
+async def test_enter_on_an_empty_line_does_nothing_when_idle(shell: Shell, engine: FakeEngine) -> None:
+    await shell.open(engine.seed("one", messages=2))
+    await shell.press("enter")
+    await shell.pilot.pause()
+    assert (shell.conversation.retried, shell.conversation.said) == (0, [])
 
 
 async def test_switching_leaves_a_run_alone_and_marks_it_when_it_ends(open_shell: Any, engine: FakeEngine) -> None:
@@ -334,8 +296,7 @@ async def test_alt_and_a_number_open_the_conversation_at_that_place(open_shell: 
     engine.seed("older", messages=1, age=100)
     newer = engine.seed("newer", messages=1)
     async with open_shell() as shell:
-        await shell.pilot.press("alt+1")
-        await shell.until(lambda: shell.in_view is newer)
+        await shell.press("alt+1", until=lambda: shell.in_view is newer)
 
 
 async def test_the_clock_runs_only_during_a_run(open_shell: Any) -> None:
@@ -351,23 +312,21 @@ async def test_the_clock_runs_only_during_a_run(open_shell: Any) -> None:
         assert (rows.ticker.runs, rows.ages.runs) == (False, True), "ages are looked at once a minute"
 
 
-async def test_the_status_line_says_writing_once_text_arrives(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation = await shell.say("go")
-        assert "thinking…" in shell.status
-        conversation.play(TextArrived("Hello"))
-        assert "writing…" in shell.status
-        assert "Esc stops" in shell.status
+async def test_the_status_line_says_writing_once_text_arrives(shell: Shell) -> None:
+    conversation = await shell.say("go")
+    assert "thinking…" in shell.status
+    conversation.play(TextArrived("Hello"))
+    assert "writing…" in shell.status
+    assert "Esc stops" in shell.status
 
 
-async def test_a_full_window_is_told_once(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation = await shell.say("go")
-        conversation.play(ContextChanged(160_000, 200_000, False, 0.5))
-        conversation.play(ContextChanged(161_000, 200_000, False, 0.5))
-        await shell.pilot.pause()
-        assert len([toast for toast in shell.toasts if "context window" in toast]) == 1
-        assert "ctx 80%" in shell.status
+async def test_a_full_window_is_told_once(shell: Shell) -> None:
+    conversation = await shell.say("go")
+    conversation.play(ContextChanged(160_000, 200_000, False, 0.5))
+    conversation.play(ContextChanged(161_000, 200_000, False, 0.5))
+    await shell.pilot.pause()
+    assert len([toast for toast in shell.toasts if "context window" in toast]) == 1
+    assert "ctx 80%" in shell.status
 
 
 @pytest.mark.parametrize("width", [200, 120, 80, 60, 40, 24])
@@ -384,13 +343,11 @@ async def test_state_and_esc_never_leave_the_status_line(open_shell: Any, width:
 async def test_help_lists_the_keys_of_the_user(open_shell: Any, tmp_path: Path) -> None:
     (tmp_path / "keymap.toml").write_text('new = "f9"\n')
     async with open_shell((120, 40)) as shell:
-        await shell.pilot.press("question_mark")
-        await shell.until(lambda: isinstance(shell.top, HelpSheet))
+        await shell.press("question_mark", until=lambda: isinstance(shell.top, HelpSheet))
         assert "F9" in shell.text
-        await shell.pilot.press("escape")
+        await shell.press("escape")
         await shell.say("go")
-        await shell.pilot.press("f9")
-        await shell.until(lambda: shell.in_view is None)
+        await shell.press("f9", until=lambda: shell.in_view is None)
 
 
 @pytest.mark.parametrize(
@@ -408,10 +365,9 @@ async def test_the_help_begins_at_the_keys_of_where_one_is(
 ) -> None:
     async with open_shell((120, 40)) as shell:
         await shell.say("go")
-        await shell.pilot.press(*keys)
+        await shell.press(*keys)
         await shell.until(lambda: not keys or shell.top is not shell.screen or shell.app.focused is shell.rows)
-        await shell.pilot.press(key)
-        await shell.until(lambda: isinstance(shell.top, HelpSheet))
+        await shell.press(key, until=lambda: isinstance(shell.top, HelpSheet))
         await shell.until(lambda: first in " ".join(shell.text.replace("│", " ").split()))
 
 
@@ -425,11 +381,8 @@ def test_a_command_comes_ahead_of_a_setting_of_the_same_name() -> None:
 
 async def test_the_palette_runs_a_command(open_shell: Any) -> None:
     async with open_shell((120, 40)) as shell:
-        await shell.pilot.press("ctrl+p")
-        await shell.until(lambda: isinstance(shell.top, RowsSheet))
-        await shell.type("doctor")
-        await shell.pilot.press("enter")
-        await shell.until(lambda: isinstance(shell.top, TextSheet))
+        await shell.press("ctrl+p", until=lambda: isinstance(shell.top, RowsSheet))
+        await shell.enter("doctor", until=lambda: isinstance(shell.top, TextSheet))
         await shell.until(lambda: "everything works" in shell.text)
 
 
@@ -440,10 +393,9 @@ def test_every_action_has_a_name_and_no_key_is_bound_twice_in_one_place() -> Non
         assert len(keys) == len(set(keys))
 
 
-async def test_every_action_of_a_key_is_known(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        named = {name for key in KEYS for name in re.findall(r"\bact\('(\w+)'\)", key.action)}
-        assert named == set(Actions(shell.ctx).by_key)
+async def test_every_action_of_a_key_is_known(shell: Shell) -> None:
+    named = {name for key in KEYS for name in re.findall(r"\bact\('(\w+)'\)", key.action)}
+    assert named == set(Actions(shell.ctx).by_key)
 
 
 def test_the_help_names_every_action() -> None:
@@ -459,10 +411,9 @@ def test_a_keymap_that_makes_no_sense_is_refused_by_name(tmp_path: Path, text: s
         read_keymap(path)
 
 
-async def test_what_was_typed_before_there_was_a_desk_counts_for_what_esc_does(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        shell.dock.is_loaded = False
-        await shell.type("early")
-        await shell.active.begin()
-        assert shell.composer.text == "early"
-        assert shell.status.endswith("Esc Esc clears")
+async def test_what_was_typed_before_there_was_a_desk_counts_for_what_esc_does(shell: Shell) -> None:
+    shell.dock.is_loaded = False
+    await shell.type("early")
+    await shell.active.begin()
+    assert shell.composer.text == "early"
+    assert shell.status.endswith("Esc Esc clears")

@@ -1,6 +1,9 @@
-"""Every state has its own words."""
+"""Words of the status line: states, Esc, hooks, and plain signs on terminals without others."""
 
 from __future__ import annotations
+
+import re
+from itertools import product
 
 import pytest
 
@@ -27,9 +30,32 @@ from engine.machine.states import (
     State,
     ToolExecuting,
     ToolRound,
+    is_busy,
 )
-from phoenix_tui.text.labels import StatusDetails, age, clock, invitation, label, money, short_state, tokens
+from engine.ports.extensions import HookEvent
+from engine.updates import HookEnded, HookStarted, StateChanged, TextArrived
+from phoenix_tui.keys.active_keys import state_hint
+from phoenix_tui.terminal.ascii_filter import PLAIN
+from phoenix_tui.terminal.state import is_plain
+from phoenix_tui.text.labels import (
+    TURNING,
+    AgentCounts,
+    HookInView,
+    StatusDetails,
+    age,
+    clock,
+    hook_in_view,
+    hook_label,
+    invitation,
+    label,
+    money,
+    short_state,
+    tokens,
+)
 from phoenix_tui.widgets.status_line import ContextUse, short_meter, warn_crossing, wide_meter
+from phoenix_tui.workspace.escape import EscAction, EscContext, escape_action
+from tests.phoenix_tui.shell.conftest import OpenShell
+from tests.support.fake_engine import FakeEngine
 
 RUN = Run("r", 50)
 BASH = ToolCall("1", "bash", "{}")
@@ -142,3 +168,97 @@ def test_a_crossing_is_told_once_upwards_and_again_after_the_way_down() -> None:
     assert "95 %" in warn_crossing(high, full)
     assert warn_crossing(full, low) == ""
     assert "80 %" in warn_crossing(low, high)
+
+
+STATES = [state for state, _, _ in CASES if not isinstance(state, Cancelling)]
+"""While something is being cancelled nothing more is offered."""
+FAMILIES = [AgentCounts(), AgentCounts(agents=2), AgentCounts(agents=2, asking=1), AgentCounts(is_agent=True)]
+WORDS = {
+    EscAction.STOP_RUN: r"\bEsc (stops|dismisses)\b",
+    EscAction.GO_TO_PARENT: r"\bEsc returns to its parent\b",
+    EscAction.AWAIT_SECOND: r"\bEsc Esc clears\b",
+}
+
+
+def runs(state: State, family: AgentCounts) -> bool:
+    """True when there is something to stop, by the rules of `sub_agents.runs_in_view`."""
+    if family.is_agent:
+        return not isinstance(state, Completed | Failed | Errored)
+    return is_busy(state) or isinstance(state, Errored) or family.agents > 0
+
+
+@pytest.mark.parametrize("has_text", [False, True])
+def test_the_words_for_esc_are_its_deed(has_text: bool) -> None:
+    for state, family in product(STATES, FAMILIES):
+        if isinstance(state, Completed | Failed) and not family.is_agent:
+            continue  # how sub-agents alone end
+        now = EscContext(running=runs(state, family), shows_sub_agent=family.is_agent, written=has_text)
+        action, words = escape_action(now), state_hint(state, has_text=has_text, agent_counts=family)
+        if action is EscAction.AWAIT_SECOND and not has_text:
+            assert "Esc" not in words, (state, family)
+        else:
+            assert re.search(WORDS[action], words), (state, family, words)
+
+
+RUNS: State = AwaitingLlm(1, Run("run", 1), Requesting())
+
+
+def words(hook: HookInView | None, state: State, now: float) -> str | None:
+    found = hook_label(hook, state, now)
+    return found.text if found is not None else None
+
+
+def test_the_text_of_a_file_stands_behind_the_name_of_its_hook() -> None:
+    started = HookStarted("1", HookEvent.PRE_TOOL_USE, "lint.sh", status="checks the types")
+    hook = hook_in_view(started)
+    assert hook is not None
+    assert words(hook, RUNS, hook.since + 0.1) is None
+    assert words(hook, RUNS, hook.since + 1.2) == "hook lint.sh: checks the types 1.2 s"
+    assert words(hook, Idle(1), hook.since) == "hook lint.sh: checks the types"
+    assert hook_in_view(HookEnded("1", None)) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "shown"),
+    [
+        ("", "hook lint.sh 1.0 s"),
+        ("two\nlines\x1b[31m red", "hook lint.sh: two lines red 1.0 s"),
+        ("x" * 10_000, f"hook lint.sh: {'x' * 49}… 1.0 s"),
+    ],
+)
+def test_its_text_is_one_bounded_line_without_control_signs(status: str, shown: str) -> None:
+    assert words(HookInView("lint.sh", 0.0, status), RUNS, 1.0) == shown
+
+
+async def test_transcript_list_title_and_status_are_ascii(open_shell: OpenShell, engine: FakeEngine) -> None:
+    talk = engine.seed("Relay", messages=4)
+    engine.seed("Other", messages=2)
+    async with open_shell((120, 40), plain=True) as shell:
+        await shell.open(talk)
+        talk.play(StateChanged(AwaitingLlm(1, Run("r", 5), Requesting()), engine.now))
+        talk.play(TextArrived("- one\n- two\n\n```\ncode\n```\n"))
+        await shell.until(lambda: "code" in shell.text)
+        assert "| " in shell.text
+        assert "* " in shell.text
+        assert [sign for sign in shell.text if ord(sign) > 127] == []
+
+
+def test_a_sign_is_one_cell_as_the_one_it_stands_for() -> None:
+    assert all(len(str(plain)) == 1 and str(plain).isascii() for plain in PLAIN.values())
+    assert {TURNING.translate(PLAIN)} == {"****"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "plain"),
+    [
+        ({}, False),
+        ({"LANG": "en_GB.UTF-8"}, False),
+        ({"LANG": "C.utf8"}, False),
+        ({"LANG": "C"}, False),
+        ({"LANG": "de_DE.ISO-8859-1@euro"}, True),
+        ({"LC_ALL": "de_DE.UTF-8", "LANG": "de_DE.ISO-8859-1"}, False),
+        ({"LC_ALL": "", "LC_CTYPE": "ja_JP.eucJP", "LANG": "ja_JP.UTF-8"}, True),
+    ],
+)
+def test_the_locale_says_what_the_terminal_knows(environment: dict[str, str], plain: bool) -> None:
+    assert is_plain(environment) is plain

@@ -31,8 +31,7 @@ def put(folder: Path, name: str, text: str) -> Path:
 
 
 async def show(shell: Shell, argument: str = "") -> None:
-    await shell.type(f"/profile {argument}".rstrip())
-    await shell.pilot.press("escape", "enter")
+    await shell.type(f"/profile {argument}".rstrip(), "escape", "enter")
 
 
 def told(shell: Shell, words: str) -> bool:
@@ -76,15 +75,14 @@ async def test_the_list_names_every_profile_with_what_is_special_about_it(
         for name in ("general", "explore", "code", "review", "research", "migrations"):
             assert name in shell.text
         assert "in use" in shell.text.split("general")[1].splitlines()[0]
-        await shell.pilot.press(*["down"] * 5)
-        await shell.until(lambda: "openai/big · all tools · mode plan" in shell.text)
+        await shell.press(*["down"] * 5, shows="openai/big · all tools · mode plan")
 
 
 async def test_using_a_profile_makes_the_next_conversation_with_it(open_shell: OpenShell, tmp_path: Path) -> None:
     put(tmp_path, "migrations", MINE.replace("plan", "plan\nmax_turns: 3\ntimeout: 60"))
     async with open_shell() as shell:
         await listed(shell)
-        await shell.pilot.press(*["down"] * 5, "enter")
+        await shell.press(*["down"] * 5, "enter")
         await shell.until(lambda: any("starts as migrations" in toast for toast in shell.toasts))
         assert (shell.active.model, shell.active.mode) == ("openai/big", PermissionMode.PLAN)
         await shell.until(lambda: shell.status.startswith("plan · sandbox · migrations · big"))
@@ -127,85 +125,68 @@ async def test_going_back_to_general_takes_back_model_mode_and_prompt(open_shell
         assert (record.profile, record.append_system_prompt, record.model) == ("", "", before)
 
 
-async def test_a_conversation_that_began_stays_as_it_is(open_shell: OpenShell, engine: FakeEngine) -> None:
-    async with open_shell() as shell:
-        first = await shell.say("hello")
-        first.answer_with("hi")
-        await show(shell, "explore")
-        await shell.until(lambda: any("This one is unchanged" in toast for toast in shell.toasts))
-        assert shell.conversation is first
-        assert first.record.permission_mode is PermissionMode.ASK
-        await show_new(shell)
-        second = await shell.say("where is it")
-        assert (second.record.profile, second.record.permission_mode) == ("explore", PermissionMode.PLAN)
+async def test_a_conversation_that_began_stays_as_it_is(shell: Shell, engine: FakeEngine) -> None:
+    first = await shell.say("hello")
+    first.answer_with("hi")
+    await show(shell, "explore")
+    await shell.until(lambda: any("This one is unchanged" in toast for toast in shell.toasts))
+    assert shell.conversation is first
+    assert first.record.permission_mode is PermissionMode.ASK
+    await show_new(shell)
+    second = await shell.say("where is it")
+    assert (second.record.profile, second.record.permission_mode) == ("explore", PermissionMode.PLAN)
 
 
 async def show_new(shell: Shell) -> None:
-    await shell.type("/new")
-    await shell.pilot.press("escape", "enter")
-    await shell.until(lambda: shell.in_view is None)
+    await shell.type("/new", "escape", "enter", until=lambda: shell.in_view is None)
 
 
-async def test_what_is_written_stays_though_its_conversation_is_made_anew(open_shell: OpenShell) -> None:
-    async with open_shell() as shell:
-        await shell.type("where is it")
-        await shell.until(lambda: shell.in_view)
-        drafted = shell.conversation
-        await shell.active.drafts.keep()
-        shell.screen.startup.then(lambda ctx: use_profile(ScreenFrontEnd(ctx), "explore"))
-        await shell.until(lambda: shell.composer.content == "where is it" and shell.status.startswith("plan"))
-        await shell.pilot.press("enter")
-        await shell.until(lambda: shell.in_view and shell.conversation.said)
-        assert shell.conversation is not drafted
-        assert shell.conversation.record.profile == "explore"
-        await shell.until(lambda: drafted.id not in shell.engine.opened)
+async def test_what_is_written_stays_though_its_conversation_is_made_anew(shell: Shell) -> None:
+    await shell.type("where is it", until=lambda: shell.in_view)
+    drafted = shell.conversation
+    await shell.active.drafts.keep()
+    shell.screen.startup.then(lambda ctx: use_profile(ScreenFrontEnd(ctx), "explore"))
+    await shell.until(lambda: shell.composer.content == "where is it" and shell.status.startswith("plan"))
+    await shell.press("enter", until=lambda: shell.in_view and shell.conversation.said)
+    assert shell.conversation is not drafted
+    assert shell.conversation.record.profile == "explore"
+    await shell.until(lambda: drafted.id not in shell.engine.opened)
 
 
-async def test_an_unknown_profile_is_refused_with_those_there_are(open_shell: OpenShell) -> None:
-    async with open_shell() as shell:
-        await show(shell, "nobody")
-        await shell.until(lambda: any("There is no profile 'nobody'" in toast for toast in shell.toasts))
-        assert any("Known are general, explore" in toast for toast in shell.toasts)
-        assert shell.active.launch.profile == ""
+async def test_an_unknown_profile_is_refused_with_those_there_are(shell: Shell) -> None:
+    await show(shell, "nobody")
+    await shell.until(lambda: any("There is no profile 'nobody'" in toast for toast in shell.toasts))
+    assert any("Known are general, explore" in toast for toast in shell.toasts)
+    assert shell.active.launch.profile == ""
 
 
 async def test_space_reads_all_of_a_profile(open_shell: OpenShell) -> None:
     async with open_shell(size=(100, 30)) as shell:
         await listed(shell)
-        await shell.pilot.press("down", "space")
+        await shell.press("down", "space")
         await shell.until(lambda: isinstance(shell.top, TextSheet) and "You explore code" in shell.text)
-        await shell.pilot.press("escape")
-        await shell.until(lambda: shell.is_page("Profiles"))
+        await shell.press("escape", until=lambda: shell.is_page("Profiles"))
 
 
 async def test_a_built_in_profile_is_not_edited_but_copied(open_shell: OpenShell, editor: Path) -> None:
     async with open_shell(size=(100, 30)) as shell:
         sheet = await listed(shell)
-        await shell.pilot.press("down", "e")
-        await shell.until(lambda: any("n creates your own copy" in toast for toast in shell.toasts))
-        await shell.pilot.press("n")
-        await shell.until(lambda: "Name of the new profile" in shell.text)
-        await shell.type("scout")
-        await shell.pilot.press("enter")
-        await shell.until(lambda: "› a copy of explore" in shell.text)
-        await shell.pilot.press("enter")
-        await shell.until(lambda: (editor / "line").exists())
+        await shell.press("down", "e", until=lambda: any("n creates your own copy" in toast for toast in shell.toasts))
+        await shell.press("n", shows="Name of the new profile")
+        await shell.enter("scout", shows="› a copy of explore")
+        await shell.press("enter", until=lambda: (editor / "line").exists())
         await shell.until(lambda: shell.top is sheet and sheet.chosen and sheet.chosen.key == "scout")
         assert "You explore code" in (editor / "profiles" / "scout.md").read_text()
-        await shell.pilot.press("enter")
-        await shell.until(lambda: shell.active.launch.profile == "scout")
+        await shell.press("enter", until=lambda: shell.active.launch.profile == "scout")
         assert shell.active.mode is PermissionMode.PLAN
 
 
 async def test_the_template_is_a_good_profile(open_shell: OpenShell, editor: Path) -> None:
     async with open_shell(size=(100, 30)) as shell:
         sheet = await listed(shell)
-        await shell.pilot.press("n")
-        await shell.until(lambda: "Name of the new profile" in shell.text)
-        await shell.type("mine")
-        await shell.pilot.press("enter")
-        await shell.until(lambda: "a template with explanations" in shell.text)
-        await shell.pilot.press("up", "enter")
+        await shell.press("n", shows="Name of the new profile")
+        await shell.enter("mine", shows="a template with explanations")
+        await shell.press("up", "enter")
         await shell.until(lambda: shell.top is sheet and sheet.chosen and sheet.chosen.key == "mine")
         assert "What it is for, in one sentence." in shell.text
         assert not shell.active.services.profiles.troubles()
@@ -216,16 +197,11 @@ async def test_a_name_that_cannot_be_is_refused(open_shell: OpenShell, editor: P
     async with open_shell() as shell:
         for name, refusal in (("two words", "is not valid: a profile's name"), ("mine", "already exists")):
             await listed(shell)
-            await shell.pilot.press("n")
-            await shell.until(lambda: "Name of the new profile" in shell.text)
-            await shell.type(name)
-            await shell.pilot.press("enter")
-            await shell.until(lambda: "a template with explanations" in shell.text)
-            await shell.pilot.press("enter")
-            await shell.until(partial(told, shell, refusal))
+            await shell.press("n", shows="Name of the new profile")
+            await shell.enter(name, shows="a template with explanations")
+            await shell.press("enter", until=partial(told, shell, refusal))
             await shell.until(lambda: shell.is_page("Profiles"))
-            await shell.pilot.press("escape")
-            await shell.until(lambda: not shell.is_page("Profiles"))
+            await shell.press("escape", until=lambda: not shell.is_page("Profiles"))
 
 
 async def test_a_broken_file_is_listed_first_and_mended_at_its_line(open_shell: OpenShell, editor: Path) -> None:
@@ -234,8 +210,7 @@ async def test_a_broken_file_is_listed_first_and_mended_at_its_line(open_shell: 
     async with open_shell(size=(100, 30)) as shell:
         sheet = await listed(shell)
         await shell.until(lambda: "Trouble" in shell.text and "2: 'colour: red' is not a valid key" in shell.text)
-        await shell.pilot.press(*["up"] * 6, "e")
-        await shell.until(lambda: path.read_text() == MINE)
+        await shell.press(*["up"] * 6, "e", until=lambda: path.read_text() == MINE)
         await shell.until(lambda: "Trouble" not in shell.text and "looks at migrations" in shell.text)
         assert (editor / "line").read_text().strip() == "+2"
         assert shell.top is sheet
@@ -246,7 +221,7 @@ async def test_a_mistake_left_in_the_editor_is_told_with_its_line(open_shell: Op
     (editor / "after").write_text(BROKEN)
     async with open_shell(size=(100, 30)) as shell:
         await listed(shell)
-        await shell.pilot.press(*["down"] * 5, "e")
+        await shell.press(*["down"] * 5, "e")
         await shell.until(lambda: any("mine.md:2: 'colour: red' is not a valid key" in toast for toast in shell.toasts))
         # The last good version stays in force.
         await shell.until(lambda: "Trouble" in shell.text and "looks at migrations" in shell.text)
@@ -260,7 +235,7 @@ async def test_no_editor_is_said_and_nothing_is_lost(
     put(tmp_path, "mine", MINE)
     async with open_shell() as shell:
         await listed(shell)
-        await shell.pilot.press(*["down"] * 5, "e")
+        await shell.press(*["down"] * 5, "e")
         await shell.until(lambda: any("set VISUAL or EDITOR" in toast for toast in shell.toasts))
 
 
@@ -274,12 +249,9 @@ async def test_a_file_that_breaks_while_phoenix_runs_is_told_once(open_shell: Op
         assert len([toast for toast in shell.toasts if "colour: red" in toast]) == 1
 
 
-async def test_names_are_offered_behind_the_command(open_shell: OpenShell) -> None:
-    async with open_shell() as shell:
-        await shell.type("/profile rev")
-        await shell.until(lambda: "Looks for mistakes" in shell.text)
-        await shell.pilot.press("enter")
-        await shell.until(lambda: shell.active.launch.profile == "review")
+async def test_names_are_offered_behind_the_command(shell: Shell) -> None:
+    await shell.type("/profile rev", shows="Looks for mistakes")
+    await shell.press("enter", until=lambda: shell.active.launch.profile == "review")
 
 
 async def test_a_long_list_scrolls_and_long_titles_are_cut(open_shell: OpenShell, tmp_path: Path) -> None:
@@ -287,6 +259,5 @@ async def test_a_long_list_scrolls_and_long_titles_are_cut(open_shell: OpenShell
         put(tmp_path, f"p{number:02d}", f"---\ndescription: {'数据' * 60}\n---\n")
     async with open_shell(size=(60, 20)) as shell:
         await listed(shell)
-        await shell.pilot.press(*["pagedown"] * 4)
-        await shell.until(lambda: "p29" in shell.text and "35 / 35" in shell.text)
+        await shell.press(*["pagedown"] * 4, shows=("p29", "35 / 35"))
         assert all(len(line) <= 60 for line in shell.text.splitlines())

@@ -22,6 +22,7 @@ from phoenix_tui.widgets.blocks.diff_rows import MOST_ROWS, DiffRow
 from phoenix_tui.widgets.question_text import answer_rows, colour_change, request_rows
 from tests.support.clocks import SteppedClock
 from tests.support.fake_engine import question
+from tests.support.shell import Shell
 from tools.contract import DiffDisplay, ToolRequest
 
 
@@ -54,13 +55,11 @@ async def asked(shell: Any, **changes: Any) -> tuple[Any, SteppedClock]:
         ("n", ApprovalAnswer(ApprovalChoice.DENY)),
     ],
 )
-async def test_a_letter_on_an_empty_line_answers(open_shell: Any, key: str, answer: ApprovalAnswer) -> None:
-    async with open_shell() as shell:
-        conversation, _ = await asked(shell)
-        await shell.pilot.press(key)
-        await shell.until(lambda: conversation.answers)
-        assert conversation.answers == [("call-1", answer)]
-        assert not shell.question.display
+async def test_a_letter_on_an_empty_line_answers(shell: Shell, key: str, answer: ApprovalAnswer) -> None:
+    conversation, _ = await asked(shell)
+    await shell.press(key, until=lambda: conversation.answers)
+    assert conversation.answers == [("call-1", answer)]
+    assert not shell.question.display
 
 
 async def test_it_shows_asker_command_folder_reason_and_rule(open_shell: Any, tmp_path: Path) -> None:
@@ -83,60 +82,51 @@ async def test_the_conversation_in_view_asks_by_the_name_of_its_model_not_by_its
         assert shell.composer.placeholder == "Press a letter to answer the question above"
 
 
-async def test_a_letter_within_the_typing_pause_is_text(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation, time = await asked(shell)
-        await shell.pilot.press("h", "backspace")
-        time.seconds += TYPING_PAUSE - 0.01
-        await shell.pilot.press("y")
-        await shell.pilot.pause()
-        assert (conversation.answers, shell.composer.text) == ([], "y")
+async def test_a_letter_within_the_typing_pause_is_text(shell: Shell) -> None:
+    conversation, time = await asked(shell)
+    await shell.press("h", "backspace")
+    time.seconds += TYPING_PAUSE - 0.01
+    await shell.press("y")
+    await shell.pilot.pause()
+    assert (conversation.answers, shell.composer.text) == ([], "y")
 
 
-async def test_a_letter_counts_again_after_the_pause(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation, time = await asked(shell)
-        await shell.pilot.press("h", "backspace")
-        time.seconds += TYPING_PAUSE
-        await shell.pilot.press("y")
-        await shell.until(lambda: conversation.answers)
+async def test_a_letter_counts_again_after_the_pause(shell: Shell) -> None:
+    conversation, time = await asked(shell)
+    await shell.press("h", "backspace")
+    time.seconds += TYPING_PAUSE
+    await shell.press("y", until=lambda: conversation.answers)
 
 
-async def test_a_question_that_just_appeared_takes_no_letter(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation, time = await asked(shell)
-        shell.answering.since = time.seconds - 0.1
-        await shell.pilot.press("y")
-        await shell.pilot.pause()
-        assert (conversation.answers, shell.composer.text) == ([], "y")
+async def test_a_question_that_just_appeared_takes_no_letter(shell: Shell) -> None:
+    conversation, time = await asked(shell)
+    shell.answering.since = time.seconds - 0.1
+    await shell.press("y")
+    await shell.pilot.pause()
+    assert (conversation.answers, shell.composer.text) == ([], "y")
 
 
-async def test_enter_behind_a_text_says_no_with_it_as_the_reason_and_the_rule_says_so(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation, _ = await asked(shell)
-        await shell.type("use make")
-        rule = shell.dock.query_one("#rule")
-        await shell.until(lambda: rule.border_title == "Enter: no, with this reason")
-        await shell.pilot.press("enter")
-        await shell.until(lambda: conversation.answers)
-        assert conversation.answers == [("call-1", ApprovalAnswer(ApprovalChoice.DENY, reason="use make"))]
-        assert shell.composer.text == ""
+async def test_enter_behind_a_text_says_no_with_it_as_the_reason_and_the_rule_says_so(shell: Shell) -> None:
+    conversation, _ = await asked(shell)
+    await shell.type("use make")
+    rule = shell.dock.query_one("#rule")
+    await shell.until(lambda: rule.border_title == "Enter: no, with this reason")
+    await shell.press("enter", until=lambda: conversation.answers)
+    assert conversation.answers == [("call-1", ApprovalAnswer(ApprovalChoice.DENY, reason="use make"))]
+    assert shell.composer.text == ""
 
 
-async def test_a_text_begun_before_the_question_is_no_reason_until_enter_is_pressed_again(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation, time = await asked(shell)
-        shell.answering.since = time.seconds + 1
-        await shell.type("next: the docs")
-        time.seconds += 10
-        await shell.pilot.press("enter", "enter")
-        await shell.until(lambda: shell.toasts)
-        assert (conversation.answers, shell.composer.text) == ([], "next: the docs")
-        assert shell.toasts[-1].startswith("The question appeared while you were typing; Enter again denies")
-        time.seconds += TYPING_PAUSE
-        await shell.pilot.press("enter")
-        await shell.until(lambda: conversation.answers)
-        assert conversation.answers == [("call-1", ApprovalAnswer(ApprovalChoice.DENY, reason="next: the docs"))]
+async def test_a_text_begun_before_the_question_is_no_reason_until_enter_is_pressed_again(shell: Shell) -> None:
+    conversation, time = await asked(shell)
+    shell.answering.since = time.seconds + 1
+    await shell.type("next: the docs")
+    time.seconds += 10
+    await shell.press("enter", "enter", until=lambda: shell.toasts)
+    assert (conversation.answers, shell.composer.text) == ([], "next: the docs")
+    assert shell.toasts[-1].startswith("The question appeared while you were typing; Enter again denies")
+    time.seconds += TYPING_PAUSE
+    await shell.press("enter", until=lambda: conversation.answers)
+    assert conversation.answers == [("call-1", ApprovalAnswer(ApprovalChoice.DENY, reason="next: the docs"))]
 
 
 @pytest.mark.parametrize(
@@ -148,24 +138,18 @@ async def test_a_text_begun_before_the_question_is_no_reason_until_enter_is_pres
     ],
 )
 async def test_a_whole_word_answers_with_enter_and_more_than_it_is_a_reason(
-    open_shell: Any, text: str, answer: ApprovalAnswer
+    shell: Shell, text: str, answer: ApprovalAnswer
 ) -> None:
-    async with open_shell() as shell:
-        conversation, _ = await asked(shell)
-        shell.composer.insert("-")  # a letter of its own would answer: between keys of a pilot a long time passes
-        await shell.type(text)
-        await shell.pilot.press("home", "delete", "enter")
-        await shell.until(lambda: conversation.answers)
-        assert conversation.answers == [("call-1", answer)]
+    conversation, _ = await asked(shell)
+    shell.composer.insert("-")  # a letter of its own would answer: between keys of a pilot a long time passes
+    await shell.type(text, "home", "delete", "enter", until=lambda: conversation.answers)
+    assert conversation.answers == [("call-1", answer)]
 
 
-async def test_commands_and_shell_lines_do_what_they_say_while_a_question_is_open(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation, _ = await asked(shell)
-        await shell.type("!ls")
-        await shell.pilot.press("enter")
-        await shell.until(lambda: conversation.queue.waiting)
-        assert (conversation.answers, conversation.queue.waiting[0].text) == ([], "!ls")
+async def test_commands_and_shell_lines_do_what_they_say_while_a_question_is_open(shell: Shell) -> None:
+    conversation, _ = await asked(shell)
+    await shell.enter("!ls", until=lambda: conversation.queue.waiting)
+    assert (conversation.answers, conversation.queue.waiting[0].text) == ([], "!ls")
 
 
 @pytest.mark.parametrize(
@@ -178,44 +162,34 @@ async def test_commands_and_shell_lines_do_what_they_say_while_a_question_is_ope
         (["up", "up", "enter"], ApprovalAnswer(ApprovalChoice.DENY)),
     ],
 )
-async def test_numbers_and_arrows_answer(open_shell: Any, keys: list[str], answer: ApprovalAnswer) -> None:
-    async with open_shell() as shell:
-        conversation, _ = await asked(shell)
-        await shell.pilot.press(*keys)
-        await shell.until(lambda: conversation.answers)
-        assert conversation.answers == [("call-1", answer)]
+async def test_numbers_and_arrows_answer(shell: Shell, keys: list[str], answer: ApprovalAnswer) -> None:
+    conversation, _ = await asked(shell)
+    await shell.press(*keys, until=lambda: conversation.answers)
+    assert conversation.answers == [("call-1", answer)]
 
 
-async def test_without_a_rule_the_numbers_are_those_of_the_answers_there_are(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation, _ = await asked(shell, rule="")
-        assert shown(shell, "answers") == "1 y  once    2 n  no    3 r  no, because…"
-        await shell.pilot.press("4", "backspace", "2")
-        await shell.pilot.pause()
-        assert (conversation.answers, shell.composer.text) == ([], "2"), "typing has just rested"
+async def test_without_a_rule_the_numbers_are_those_of_the_answers_there_are(shell: Shell) -> None:
+    conversation, _ = await asked(shell, rule="")
+    assert shown(shell, "answers") == "1 y  once    2 n  no    3 r  no, because…"
+    await shell.press("4", "backspace", "2")
+    await shell.pilot.pause()
+    assert (conversation.answers, shell.composer.text) == ([], "2"), "typing has just rested"
 
 
-async def test_up_beyond_the_answers_goes_to_the_queue_and_down_back(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation, _ = await asked(shell, rule="")
-        await conversation.queue.add("later")
-        await shell.pilot.press("up", "up", "up", "up")
-        await shell.until(lambda: shell.dock.queue.has_focus)
-        await shell.pilot.press("delete")
-        await shell.until(lambda: not conversation.queue.waiting)
-        assert conversation.answers == []
+async def test_up_beyond_the_answers_goes_to_the_queue_and_down_back(shell: Shell) -> None:
+    conversation, _ = await asked(shell, rule="")
+    await conversation.queue.add("later")
+    await shell.press("up", "up", "up", "up", until=lambda: shell.dock.queue.has_focus)
+    await shell.press("delete", until=lambda: not conversation.queue.waiting)
+    assert conversation.answers == []
 
 
-async def test_up_gives_the_question_the_focus_and_then_letters_count_beside_a_draft(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation, _ = await asked(shell)
-        await shell.type("my draft")
-        await shell.pilot.press("up")
-        await shell.until(lambda: shell.question.has_focus)
-        await shell.pilot.press("n")
-        await shell.until(lambda: conversation.answers)
-        assert shell.composer.text == "my draft"
-        assert shell.composer.has_focus
+async def test_up_gives_the_question_the_focus_and_then_letters_count_beside_a_draft(shell: Shell) -> None:
+    conversation, _ = await asked(shell)
+    await shell.type("my draft", "up", until=lambda: shell.question.has_focus)
+    await shell.press("n", until=lambda: conversation.answers)
+    assert shell.composer.text == "my draft"
+    assert shell.composer.has_focus
 
 
 def effect(shell: Any) -> str:
@@ -226,15 +200,14 @@ def effect(shell: Any) -> str:
 async def test_always_shows_its_rule_says_what_it_allows_and_takes_the_edited_one(open_shell: Any) -> None:
     async with open_shell((120, 40)) as shell:
         conversation, time = await asked(shell, request=ToolRequest("make test -x"), rule="bash(make test*)")
-        await shell.pilot.press("a")
+        await shell.press("a")
         await shell.until(lambda: effect(shell) == "Allows any command that starts with `make test`, whatever follows.")
-        await shell.pilot.press("enter", "tab")
+        await shell.press("enter", "tab")
         assert conversation.answers == [], "nobody has read it yet"
         time.seconds += GRACE
-        await shell.pilot.press("backspace", "backspace", *" -x)")
+        await shell.press("backspace", "backspace", *" -x)")
         await shell.until(lambda: effect(shell) == "Allows only this exact command.")
-        await shell.pilot.press("enter")
-        await shell.until(lambda: conversation.answers)
+        await shell.press("enter", until=lambda: conversation.answers)
         assert conversation.answers == [("call-1", ApprovalAnswer(ApprovalChoice.ALWAYS, rule="bash(make test -x)"))]
 
 
@@ -242,10 +215,10 @@ async def test_an_edited_rule_that_misses_the_call_is_refused_in_words_and_stays
     async with open_shell((120, 40)) as shell:
         conversation, _ = await asked(shell, request=ToolRequest("make test -x"), rule="bash(make test*)")
         panel = shell.question
-        await shell.pilot.press("a", "backspace", "backspace", "backspace", "x", "*", ")")
+        await shell.press("a", "backspace", "backspace", "backspace", "x", "*", ")")
         await shell.until(lambda: panel.line.has_class("-refused"))
         assert effect(shell).startswith("This rule does not match: begin with the words of the command")
-        await shell.pilot.press("enter", "tab")
+        await shell.press("enter", "tab")
         await shell.pilot.pause()
         assert (conversation.answers, panel.query_one("#line").text) == ([], "bash(make tesx*)")
 
@@ -253,11 +226,9 @@ async def test_an_edited_rule_that_misses_the_call_is_refused_in_words_and_stays
 async def test_tab_keeps_the_edited_rule_for_this_conversation_alone(open_shell: Any) -> None:
     async with open_shell((120, 40)) as shell:
         conversation, time = await asked(shell, request=ToolRequest("make test -x"), rule="bash(make test*)")
-        await shell.pilot.press("a")
-        await shell.until(lambda: effect(shell))
+        await shell.press("a", until=lambda: effect(shell))
         time.seconds += GRACE
-        await shell.pilot.press("tab")
-        await shell.until(lambda: conversation.answers)
+        await shell.press("tab", until=lambda: conversation.answers)
         assert conversation.answers == [
             ("call-1", ApprovalAnswer(ApprovalChoice.CONVERSATION, rule="bash(make test*)"))
         ]
@@ -267,11 +238,9 @@ async def test_a_rule_that_one_line_cannot_show_is_kept_to_the_letter_where_nobo
     command = "make a\nmake\u202e b"
     async with open_shell((120, 40)) as shell:
         conversation, time = await asked(shell, request=ToolRequest(command, command=command), rule=f"bash({command})")
-        await shell.pilot.press("a")
-        await shell.until(lambda: effect(shell) == "Allows only this exact command.")
+        await shell.press("a", until=lambda: effect(shell) == "Allows only this exact command.")
         time.seconds += GRACE
-        await shell.pilot.press("enter")
-        await shell.until(lambda: conversation.answers)
+        await shell.press("enter", until=lambda: conversation.answers)
         assert conversation.answers == [("call-1", ApprovalAnswer(ApprovalChoice.ALWAYS, rule=f"bash({command})"))]
 
 
@@ -286,44 +255,37 @@ async def test_while_no_letter_counts_none_is_shown_and_the_answers_do_not_move(
         panel = shell.question
         time = panel.gate.clock = SteppedClock()
         conversation.ask(question())
-        await shell.pilot.press("up", "n")
+        await shell.press("up", "n")
         await shell.pilot.pause()
         assert conversation.answers == []
         time.seconds += GRACE
-        await shell.pilot.press("n")
-        await shell.until(lambda: conversation.answers)
+        await shell.press("n", until=lambda: conversation.answers)
 
 
-async def test_r_asks_for_the_reason(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation, _ = await asked(shell)
-        await shell.pilot.press("r")
-        await shell.type("use a copy")
-        await shell.pilot.press("enter")
-        await shell.until(lambda: conversation.answers)
-        assert conversation.answers == [("call-1", ApprovalAnswer(ApprovalChoice.DENY, reason="use a copy"))]
+async def test_r_asks_for_the_reason(shell: Shell) -> None:
+    conversation, _ = await asked(shell)
+    await shell.press("r")
+    await shell.enter("use a copy", until=lambda: conversation.answers)
+    assert conversation.answers == [("call-1", ApprovalAnswer(ApprovalChoice.DENY, reason="use a copy"))]
 
 
-async def test_while_a_reason_is_written_no_letter_is_said_to_answer(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        await asked(shell)
-        await shell.until(lambda: shell.composer.placeholder == "Press a letter to answer the question above")
-        await shell.pilot.press("r")
-        await shell.until(lambda: shell.composer.placeholder == "Finish the line above")
-        await shell.pilot.press("escape")
-        await shell.until(lambda: shell.composer.placeholder == "Press a letter to answer the question above")
+async def test_while_a_reason_is_written_no_letter_is_said_to_answer(shell: Shell) -> None:
+    await asked(shell)
+    await shell.until(lambda: shell.composer.placeholder == "Press a letter to answer the question above")
+    await shell.press("r", until=lambda: shell.composer.placeholder == "Finish the line above")
+    await shell.press("escape")
+    await shell.until(lambda: shell.composer.placeholder == "Press a letter to answer the question above")
 
 
-async def test_esc_in_the_reason_closes_it_and_the_next_esc_stops_the_run(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation, _ = await asked(shell)
-        await shell.pilot.press("r", "escape")
-        await shell.pilot.pause()
-        assert is_busy(conversation.state)
-        assert shell.composer.has_focus
-        await shell.pilot.press("escape")
-        assert isinstance(conversation.state, Idle)
-        assert conversation.answers == []
+async def test_esc_in_the_reason_closes_it_and_the_next_esc_stops_the_run(shell: Shell) -> None:
+    conversation, _ = await asked(shell)
+    await shell.press("r", "escape")
+    await shell.pilot.pause()
+    assert is_busy(conversation.state)
+    assert shell.composer.has_focus
+    await shell.press("escape")
+    assert isinstance(conversation.state, Idle)
+    assert conversation.answers == []
 
 
 async def test_every_hidden_character_of_a_command_is_visible(open_shell: Any) -> None:
@@ -345,7 +307,7 @@ async def test_a_diff_is_shown_whole_and_scrolls(open_shell: Any, tmp_path: Path
         panel = shell.question
         assert "+line 199" in panel.query_one("#request").render().plain
         assert shell.composer.region.bottom == 23
-        await shell.pilot.press("up", "pagedown", "pagedown")
+        await shell.press("up", "pagedown", "pagedown")
         assert panel.query_one("#asked").scroll_y == 20
 
 
@@ -403,30 +365,26 @@ async def test_markup_in_a_question_is_shown_as_it_is(open_shell: Any) -> None:
         assert "[bold]me" in shell.text
 
 
-async def test_with_text_in_the_box_the_hint_names_the_way_to_the_question(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation, _ = await asked(shell)
-        await shell.type("hold on")
-        await shell.until(lambda: shell.status.endswith("↑ goes to the question · Tab queues · Esc stops"))
-        await shell.pilot.press("up", "y")
-        await shell.until(lambda: conversation.answers)
-        assert conversation.answers == [("call-1", ApprovalAnswer(ApprovalChoice.ONCE))]
-        assert shell.composer.text == "hold on"
+async def test_with_text_in_the_box_the_hint_names_the_way_to_the_question(shell: Shell) -> None:
+    conversation, _ = await asked(shell)
+    await shell.type("hold on", until=lambda: shell.status.endswith("↑ goes to the question · Tab queues · Esc stops"))
+    await shell.press("up", "y", until=lambda: conversation.answers)
+    assert conversation.answers == [("call-1", ApprovalAnswer(ApprovalChoice.ONCE))]
+    assert shell.composer.text == "hold on"
 
 
-async def test_another_mode_that_asks_too_changes_the_reason_and_nothing_else(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation, _ = await asked(shell)
-        since = shell.answering.since
-        await shell.pilot.press("r")
-        await shell.type("not that")
-        was = conversation.question
-        conversation.ask(replace(was, reason="in accept-edits mode, commands need approval"))
-        await shell.until(lambda: "accept-edits" in shown(shell, "where"))
-        assert shell.question.line.is_open
-        assert shell.answering.since == since
-        await shell.pilot.press("enter")
-        assert conversation.answers == [("call-1", ApprovalAnswer(ApprovalChoice.DENY, "not that"))]
+async def test_another_mode_that_asks_too_changes_the_reason_and_nothing_else(shell: Shell) -> None:
+    conversation, _ = await asked(shell)
+    since = shell.answering.since
+    await shell.press("r")
+    await shell.type("not that")
+    was = conversation.question
+    conversation.ask(replace(was, reason="in accept-edits mode, commands need approval"))
+    await shell.until(lambda: "accept-edits" in shown(shell, "where"))
+    assert shell.question.line.is_open
+    assert shell.answering.since == since
+    await shell.press("enter")
+    assert conversation.answers == [("call-1", ApprovalAnswer(ApprovalChoice.DENY, "not that"))]
 
 
 async def test_the_end_stays_in_sight_after_a_tall_question_at_sixty_columns(open_shell: Any) -> None:
@@ -440,48 +398,44 @@ async def test_the_end_stays_in_sight_after_a_tall_question_at_sixty_columns(ope
         conversation.ask(tall)
         await shell.until(lambda: "+line 3" in shell.text)
         assert "+line 39" not in shell.text
-        await shell.pilot.press("up", *["pagedown"] * 8)
-        await shell.until(lambda: "+line 39" in shell.text and "y  once" in shell.text)
-        await shell.pilot.press("y")
-        await shell.until(lambda: conversation.answers)
+        await shell.press("up", *["pagedown"] * 8, shows=("+line 39", "y  once"))
+        await shell.press("y", until=lambda: conversation.answers)
         await shell.until(lambda: "+line 39" not in shell.text)
         conversation.answer_with("\n\n".join(f"paragraph {number}" for number in range(30)))
         await shell.until(lambda: "paragraph 29" in shell.text)
         assert "new" not in shell.text
 
 
-async def test_a_question_without_a_rule_offers_no_always(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation, _ = await asked(shell, rule="")
-        assert "always" not in shown(shell, "answers")
-        await shell.pilot.press("a")
-        await shell.pilot.pause()
-        assert not shell.question.has_class("-filling")
-        assert "this conversation" not in shown(shell, "answers")
-        assert replace(conversation.question, rule="") == conversation.question
+async def test_a_question_without_a_rule_offers_no_always(shell: Shell) -> None:
+    conversation, _ = await asked(shell, rule="")
+    assert "always" not in shown(shell, "answers")
+    await shell.press("a")
+    await shell.pilot.pause()
+    assert not shell.question.has_class("-filling")
+    assert "this conversation" not in shown(shell, "answers")
+    assert replace(conversation.question, rule="") == conversation.question
 
 
 CODE = "@@ -1,2 +1,2 @@\n def f():\n-\treturn 1\n+\treturn '\u202e'  # never"
 
 
-async def test_a_change_that_asks_has_the_colours_of_its_code_and_the_same_rows(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        await asked(shell, request=change(CODE))
-        panel = shell.question
-        request = panel.query_one("#request")
-        plain = Content("\n").join(request_rows(panel._question, request.size.width)).plain
+async def test_a_change_that_asks_has_the_colours_of_its_code_and_the_same_rows(shell: Any) -> None:
+    await asked(shell, request=change(CODE))
+    panel = shell.question
+    request = panel.query_one("#request")
+    plain = Content("\n").join(request_rows(panel._question, request.size.width)).plain
 
-        def styles(word: str) -> set[str]:
-            text = request.render()
-            return {str(span.style) for span in text.spans if text.plain[span.start : span.end] == word}
+    def styles(word: str) -> set[str]:
+        text = request.render()
+        return {str(span.style) for span in text.spans if text.plain[span.start : span.end] == word}
 
-        await shell.until(lambda: styles("def"))
-        assert request.render().plain == plain
-        assert styles("return") == styles("def") != styles("f")
-        assert styles("# never") == {shell.app.theme_variables["text-muted"]}
-        before = styles("def")
-        shell.app.theme = "phoenix-light"
-        await shell.until(lambda: styles("def") != before)
+    await shell.until(lambda: styles("def"))
+    assert request.render().plain == plain
+    assert styles("return") == styles("def") != styles("f")
+    assert styles("# never") == {shell.app.theme_variables["text-muted"]}
+    before = styles("def")
+    shell.app.theme = "phoenix-light"
+    await shell.until(lambda: styles("def") != before)
 
 
 def test_a_long_change_that_asks_stays_plain() -> None:
@@ -532,8 +486,6 @@ async def test_the_words_that_a_change_brings_are_marked_in_the_question(open_sh
         await shell.until(lambda: [words.strip() for words in marked()] == ["up to LIMIT"])
 
 
-async def test_a_reason_is_said_to_be_sent_with_enter_while_it_is_written(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        await asked(shell)
-        await shell.pilot.press("r", "b", "u", "t")
-        await shell.until(lambda: "but" in shell.text and "Enter denies; the model reads the reason." in shell.text)
+async def test_a_reason_is_said_to_be_sent_with_enter_while_it_is_written(shell: Shell) -> None:
+    await asked(shell)
+    await shell.press("r", "b", "u", "t", shows=("but", "Enter denies; the model reads the reason."))

@@ -35,10 +35,9 @@ async def board(shell: Shell, conversation: FakeConversation, line: str = "") ->
     """Open the conversation and its board."""
     await shell.open(conversation)
     if line:
-        await shell.type(line)
-        await shell.pilot.press("escape", "enter")
+        await shell.type(line, "escape", "enter")
     else:
-        await shell.pilot.press("f3")
+        await shell.press("f3")
     await shell.until(lambda: isinstance(shell.top, TasksSheet | TaskSheet))
 
 
@@ -64,14 +63,11 @@ async def test_s_asks_for_the_status_and_sets_it(open_shell: OpenShell, engine: 
     async with open_shell(size=WIDE) as shell:
         conversation = talk(engine)
         await board(shell, conversation)
-        await shell.pilot.press("down", "s")
-        await shell.until(lambda: isinstance(shell.top, PickerSheet))
+        await shell.press("down", "s", until=lambda: isinstance(shell.top, PickerSheet))
         assert "Status of task 2" in shell.text
-        await shell.pilot.press("down", "enter")
-        await shell.shows("Task 2 is done.")
+        await shell.press("down", "enter", shows="Task 2 is done.")
         assert statuses(engine, conversation)[1] is TaskStatus.SUCCESS
-        await shell.pilot.press("s", "escape")
-        await shell.until(lambda: isinstance(shell.top, TasksSheet))
+        await shell.press("s", "escape", until=lambda: isinstance(shell.top, TasksSheet))
         assert statuses(engine, conversation)[1] is TaskStatus.SUCCESS
 
 
@@ -79,16 +75,11 @@ async def test_e_edits_the_text_in_place_and_esc_leaves_it(open_shell: OpenShell
     async with open_shell(size=WIDE) as shell:
         conversation = talk(engine)
         await board(shell, conversation)
-        await shell.pilot.press("e")
-        await shell.until(lambda: isinstance(shell.top, LineSheet))
-        await shell.type(" today")
-        await shell.pilot.press("enter")
-        await shell.shows("The text of task 1 is changed.")
+        await shell.press("e", until=lambda: isinstance(shell.top, LineSheet))
+        await shell.enter(" today", shows="The text of task 1 is changed.")
         assert engine.tasks.boards[conversation.id].tasks[0].description == "find out why the retry test hangs today"
-        await shell.pilot.press("e")
-        await shell.until(lambda: isinstance(shell.top, LineSheet))
-        await shell.pilot.press("x", "escape")
-        await shell.until(lambda: isinstance(shell.top, TasksSheet))
+        await shell.press("e", until=lambda: isinstance(shell.top, LineSheet))
+        await shell.press("x", "escape", until=lambda: isinstance(shell.top, TasksSheet))
         assert engine.tasks.boards[conversation.id].tasks[0].description == "find out why the retry test hangs today"
 
 
@@ -98,16 +89,12 @@ async def test_x_deletes_only_after_a_yes_and_the_tasks_behind_it_move_up(
     async with open_shell(size=WIDE) as shell:
         conversation = talk(engine)
         await board(shell, conversation)
-        await shell.pilot.press("x")
-        await shell.until(lambda: isinstance(shell.top, ConfirmSheet))
+        await shell.press("x", until=lambda: isinstance(shell.top, ConfirmSheet))
         assert "Delete task 1, “find out why the retry test hangs”?" in shell.text
-        await shell.pilot.press("n")
-        await shell.until(lambda: isinstance(shell.top, TasksSheet))
+        await shell.press("n", until=lambda: isinstance(shell.top, TasksSheet))
         assert len(statuses(engine, conversation)) == 4
-        await shell.pilot.press("delete")
-        await shell.until(lambda: isinstance(shell.top, ConfirmSheet))
-        await shell.pilot.press("y")
-        await shell.shows("Task 1 is deleted; u restores it.")
+        await shell.press("delete", until=lambda: isinstance(shell.top, ConfirmSheet))
+        await shell.press("y", shows="Task 1 is deleted; u restores it.")
         await shell.shows("running  1  fix the pool")
         assert len(statuses(engine, conversation)) == 3
 
@@ -118,22 +105,15 @@ async def test_u_restores_deleted_tasks_the_last_one_first(open_shell: OpenShell
         before = engine.tasks.boards[conversation.id].tasks
         await board(shell, conversation)
         for _ in range(2):
-            await shell.pilot.press("x")
-            await shell.until(lambda: isinstance(shell.top, ConfirmSheet))
-            await shell.pilot.press("y")
-            await shell.shows("Task 1 is deleted; u restores it.")
-            await shell.pilot.press("down", "up")
-        await shell.pilot.press("u")
-        await shell.shows("Task 1 is on the board again: fix the pool so that")
-        await shell.pilot.press("q")
-        await shell.until(lambda: shell.top is shell.screen)
+            await shell.press("x", until=lambda: isinstance(shell.top, ConfirmSheet))
+            await shell.press("y", shows="Task 1 is deleted; u restores it.")
+            await shell.press("down", "up")
+        await shell.press("u", shows="Task 1 is on the board again: fix the pool so that")
+        await shell.press("q", until=lambda: shell.top is shell.screen)
         await shell.type("/tasks undo")
-        await shell.pilot.press("escape", "enter")
-        await shell.until(lambda: engine.tasks.boards[conversation.id].tasks == before)
-        await shell.pilot.press("f3")
-        await shell.shows("✓ done     1  find out")
-        await shell.pilot.press("u")
-        await shell.shows("There is nothing to undo.")
+        await shell.press("escape", "enter", until=lambda: engine.tasks.boards[conversation.id].tasks == before)
+        await shell.press("f3", shows="✓ done     1  find out")
+        await shell.press("u", shows="There is nothing to undo.")
 
 
 async def test_a_deletion_in_the_sheet_of_one_task_is_told_and_undone_on_the_board(
@@ -143,17 +123,12 @@ async def test_a_deletion_in_the_sheet_of_one_task_is_told_and_undone_on_the_boa
         conversation = talk(engine)
         await board(shell, conversation, "/tasks 3")
         await shell.until(lambda: isinstance(shell.top, TaskSheet))
-        await shell.pilot.press("x")
-        await shell.until(lambda: isinstance(shell.top, ConfirmSheet))
-        await shell.pilot.press("n")
-        await shell.until(lambda: isinstance(shell.top, TaskSheet))
-        await shell.pilot.press("x")
-        await shell.until(lambda: isinstance(shell.top, ConfirmSheet))
-        await shell.pilot.press("y")
-        await shell.until(lambda: isinstance(shell.top, TasksSheet))
+        await shell.press("x", until=lambda: isinstance(shell.top, ConfirmSheet))
+        await shell.press("n", until=lambda: isinstance(shell.top, TaskSheet))
+        await shell.press("x", until=lambda: isinstance(shell.top, ConfirmSheet))
+        await shell.press("y", until=lambda: isinstance(shell.top, TasksSheet))
         await shell.shows("Task 3 is deleted; u restores it.")
-        await shell.pilot.press("u")
-        await shell.shows("Task 3 is on the board again: publish the wheel")
+        await shell.press("u", shows="Task 3 is on the board again: publish the wheel")
         assert len(statuses(engine, conversation)) == 4
 
 
@@ -162,13 +137,12 @@ async def test_the_planning_section_has_neither_status_nor_text_to_change(
 ) -> None:
     async with open_shell(size=WIDE) as shell:
         await board(shell, talk(engine))
-        await shell.pilot.press(*["down"] * 9, "s", "e", "x")
+        await shell.press(*["down"] * 9, "s", "e", "x")
         await shell.pilot.pause()
         await shell.until(lambda: isinstance(shell.top, TasksSheet))
-        await shell.pilot.press("enter")
-        await shell.until(lambda: isinstance(shell.top, TaskSheet))
+        await shell.press("enter", until=lambda: isinstance(shell.top, TaskSheet))
         await shell.shows("The user prefers tabs.")
-        await shell.pilot.press("s", "e", "x")
+        await shell.press("s", "e", "x")
         await shell.pilot.pause()
         assert isinstance(shell.top, TaskSheet)
 
@@ -176,28 +150,22 @@ async def test_the_planning_section_has_neither_status_nor_text_to_change(
 async def test_enter_opens_a_task_and_enter_on_a_message_jumps_to_it(open_shell: OpenShell, engine: FakeEngine) -> None:
     async with open_shell(size=WIDE) as shell:
         await board(shell, talk(engine, messages=60))
-        await shell.pilot.press("enter")
-        await shell.until(lambda: isinstance(shell.top, TaskSheet))
+        await shell.press("enter", until=lambda: isinstance(shell.top, TaskSheet))
         await shell.shows("#1  you: message 0")
         for words in ("Task 1", "done · 2h old", "Milestones", "read pool/conn.py", "Preferences", "Messages"):
             assert words in shell.text
-        await shell.pilot.press("down")
-        await shell.shows("› #2  agent: message 1")
-        await shell.pilot.press("enter")
-        await shell.until(lambda: shell.top is shell.screen)
+        await shell.press("down", shows="› #2  agent: message 1")
+        await shell.press("enter", until=lambda: shell.top is shell.screen)
         await shell.until(lambda: shell.transcript.canvas.viewport.slot == 1)
 
 
 async def test_esc_in_a_task_returns_to_the_board_and_q_closes_it(open_shell: OpenShell, engine: FakeEngine) -> None:
     async with open_shell(size=WIDE) as shell:
         await board(shell, talk(engine))
-        await shell.pilot.press("down", "enter")
-        await shell.until(lambda: isinstance(shell.top, TaskSheet))
-        await shell.pilot.press("escape")
-        await shell.until(lambda: isinstance(shell.top, TasksSheet))
+        await shell.press("down", "enter", until=lambda: isinstance(shell.top, TaskSheet))
+        await shell.press("escape", until=lambda: isinstance(shell.top, TasksSheet))
         await shell.shows("› ▸ running  2")
-        await shell.pilot.press("q")
-        await shell.until(lambda: shell.top is shell.screen)
+        await shell.press("q", until=lambda: shell.top is shell.screen)
 
 
 async def test_status_text_and_deletion_work_in_the_sheet_of_one_task_too(
@@ -208,42 +176,29 @@ async def test_status_text_and_deletion_work_in_the_sheet_of_one_task_too(
         await board(shell, conversation, "/tasks 3")
         await shell.until(lambda: isinstance(shell.top, TaskSheet))
         await shell.shows("Task 3")
-        await shell.pilot.press("s")
-        await shell.until(lambda: isinstance(shell.top, PickerSheet))
-        await shell.pilot.press("up", "up", "up", "enter")
-        await shell.shows("Task 3 is pending.")
-        await shell.pilot.press("e")
-        await shell.until(lambda: isinstance(shell.top, LineSheet))
-        await shell.type(" again")
-        await shell.pilot.press("enter")
-        await shell.shows("publish the wheel again")
-        await shell.pilot.press("x")
-        await shell.until(lambda: isinstance(shell.top, ConfirmSheet))
-        await shell.pilot.press("y")
-        await shell.until(lambda: isinstance(shell.top, TasksSheet))
+        await shell.press("s", until=lambda: isinstance(shell.top, PickerSheet))
+        await shell.press("up", "up", "up", "enter", shows="Task 3 is pending.")
+        await shell.press("e", until=lambda: isinstance(shell.top, LineSheet))
+        await shell.enter(" again", shows="publish the wheel again")
+        await shell.press("x", until=lambda: isinstance(shell.top, ConfirmSheet))
+        await shell.press("y", until=lambda: isinstance(shell.top, TasksSheet))
         assert [one.description for one in engine.tasks.boards[conversation.id].tasks][2] == "write release notes"
 
 
 async def test_slash_filters_while_typing_and_esc_shows_all_again(open_shell: OpenShell, engine: FakeEngine) -> None:
     async with open_shell(size=WIDE) as shell:
         await board(shell, talk(engine))
-        await shell.pilot.press("slash")
-        await shell.type("socket")
-        await shell.shows("filter: socket")
+        await shell.press("slash")
+        await shell.type("socket", shows="filter: socket")
         await shell.lacks("publish the wheel")
         assert "fix the pool" in shell.text
-        await shell.pilot.press("down", "enter")
-        await shell.until(lambda: isinstance(shell.top, TaskSheet))
+        await shell.press("down", "enter", until=lambda: isinstance(shell.top, TaskSheet))
         await shell.shows("Task 2")
-        await shell.pilot.press("escape")
-        await shell.until(lambda: isinstance(shell.top, TasksSheet))
-        await shell.type("zzz")
-        await shell.shows("No task matches. Esc shows all.")
-        await shell.pilot.press("escape")
-        await shell.shows("publish the wheel")
+        await shell.press("escape", until=lambda: isinstance(shell.top, TasksSheet))
+        await shell.type("zzz", shows="No task matches. Esc shows all.")
+        await shell.press("escape", shows="publish the wheel")
         assert isinstance(shell.top, TasksSheet)
-        await shell.pilot.press("escape")
-        await shell.until(lambda: shell.top is shell.screen)
+        await shell.press("escape", until=lambda: shell.top is shell.screen)
 
 
 @pytest.mark.parametrize("by", ["key", "filter", "command"])
@@ -253,14 +208,13 @@ async def test_messages_without_a_task_are_shown_and_enter_jumps_to_one(
     async with open_shell(size=WIDE) as shell:
         await board(shell, talk(engine, messages=60), "/tasks none" if by == "command" else "")
         if by == "key":
-            await shell.pilot.press("n")
+            await shell.press("n")
         elif by == "filter":
-            await shell.pilot.press("slash")
+            await shell.press("slash")
             await shell.type("no task")
         await shell.shows("#7  you: message 6")
         assert "publish the wheel" not in shell.text
-        await shell.pilot.press("down", "enter")
-        await shell.until(lambda: shell.top is shell.screen)
+        await shell.press("down", "enter", until=lambda: shell.top is shell.screen)
         await shell.until(lambda: shell.transcript.canvas.viewport.slot == 7)
 
 
@@ -271,33 +225,27 @@ async def test_n_again_shows_the_tasks_and_without_such_messages_a_sentence_says
         conversation = talk(engine)
         engine.tasks.loose[conversation.id] = ()
         await board(shell, conversation)
-        await shell.pilot.press("n")
-        await shell.shows("Every message belongs to a task.")
-        await shell.pilot.press("n")
-        await shell.shows("publish the wheel")
+        await shell.press("n", shows="Every message belongs to a task.")
+        await shell.press("n", shows="publish the wheel")
 
 
 async def test_o_shows_the_newest_first_and_reads_page_after_page(open_shell: OpenShell, engine: FakeEngine) -> None:
     async with open_shell(size=WIDE) as shell:
         await board(shell, talk(engine, long_board()))
         assert "1 / 200" in shell.text
-        await shell.pilot.press("o")
-        await shell.shows("1 / 200 · newest first")
+        await shell.press("o", shows="1 / 200 · newest first")
         await shell.shows("request number 200 of")
         sheet = shell.top
         assert isinstance(sheet, TasksSheet)
         assert len(sheet.board.newest) == 50
-        await shell.pilot.press(*["pagedown"] * 4)
-        await shell.until(lambda: len(sheet.board.newest) == 100)
+        await shell.press(*["pagedown"] * 4, until=lambda: len(sheet.board.newest) == 100)
         for _ in range(4):
-            await shell.pilot.press(*["pagedown"] * 5)
+            await shell.press(*["pagedown"] * 5)
             await shell.pilot.pause()
         await shell.until(lambda: len(sheet.board.newest) == 200)
-        await shell.pilot.press(*["pagedown"] * 20)
-        await shell.shows("200 / 200 · newest first")
+        await shell.press(*["pagedown"] * 20, shows="200 / 200 · newest first")
         await shell.shows("request number 1 of")
-        await shell.pilot.press("o")
-        await shell.shows("1 / 200")
+        await shell.press("o", shows="1 / 200")
         await shell.lacks("newest first")
 
 
@@ -307,7 +255,7 @@ async def test_a_board_that_changes_while_it_is_open_is_shown_anew_with_the_same
     async with open_shell(size=WIDE) as shell:
         conversation = talk(engine)
         await board(shell, conversation)
-        await shell.pilot.press("down", "down")
+        await shell.press("down", "down")
         view = small_board()
         moved = tuple(replace(one, order=one.order + 1) for one in view.tasks)
         first = replace(task(1, "a request before all", TaskStatus.RUNNING), id="new")
@@ -338,12 +286,9 @@ async def test_t_switches_tracking_and_f_tracks_the_waiting_messages(open_shell:
     async with open_shell(size=WIDE) as shell:
         conversation = talk(engine)
         await board(shell, conversation)
-        await shell.pilot.press("t")
-        await shell.shows("tracking off")
-        await shell.pilot.press("t")
-        await shell.shows("tracking on")
-        await shell.pilot.press("f")
-        await shell.shows("tracked 14 · queue 1")
+        await shell.press("t", shows="tracking off")
+        await shell.press("t", shows="tracking on")
+        await shell.press("f", shows="tracked 14 · queue 1")
         assert engine.tasks.flushed == [conversation.id]
 
 
@@ -364,7 +309,7 @@ async def test_a_board_without_tasks_says_why_and_what_to_do(
         await board(shell, talk(engine, EMPTY[name]))
         for one in words:
             assert one in shell.text
-        await shell.pilot.press("s", "e", "x", "enter", "down", "o")
+        await shell.press("s", "e", "x", "enter", "down", "o")
         await shell.pilot.pause()
 
 
@@ -375,14 +320,12 @@ async def test_texts_of_a_model_reach_the_screen_cleaned_and_cut_at_any_width(
     async with open_shell(size=size) as shell:
         await board(shell, talk(engine, hard_board()))
         for _ in range(7):
-            await shell.pilot.press("enter")
-            await shell.until(lambda: isinstance(shell.top, TaskSheet))
+            await shell.press("enter", until=lambda: isinstance(shell.top, TaskSheet))
             assert not any(sign in shell.text for sign in ("\x1b", "\u202e", "\x07", "evil"))
-            await shell.pilot.press("escape")
-            await shell.until(lambda: isinstance(shell.top, TasksSheet))
-            await shell.pilot.press("down")
+            await shell.press("escape", until=lambda: isinstance(shell.top, TasksSheet))
+            await shell.press("down")
             assert not any(sign in shell.text for sign in ("\x1b", "\u202e", "\x07", "evil"))
-        await shell.pilot.press(*["up"] * 4)
+        await shell.press(*["up"] * 4)
         assert size[0] < 80 or "Remove the cache [bold]now[/] gnp.exe" in shell.text
 
 
@@ -411,11 +354,9 @@ async def test_a_change_that_is_refused_is_said_on_the_board_which_stays_open(
     async with open_shell(size=WIDE) as shell:
         conversation = talk(engine)
         await board(shell, conversation)
-        await shell.pilot.press("s")
-        await shell.until(lambda: isinstance(shell.top, PickerSheet))
+        await shell.press("s", until=lambda: isinstance(shell.top, PickerSheet))
         engine.tasks.boards[conversation.id] = TaskBoardView(status=small_board().status)
-        await shell.pilot.press("enter")
-        await shell.shows("This task is no longer on the board.")
+        await shell.press("enter", shows="This task is no longer on the board.")
         assert "publish the wheel" not in shell.text
 
 

@@ -22,6 +22,7 @@ from tests.phoenix_tui.shell.conftest import OpenLive
 from tests.support.cli import ROOT
 from tests.support.clocks import SteppedClock
 from tests.support.left_behind import local_watch, run_outside
+from tests.support.live_shell import LiveShell
 from tests.support.processes import Watch, start_plain, watching
 from tests.support.waiting import poll
 from tools.process.start import Processes
@@ -77,20 +78,17 @@ async def test_a_program_gets_the_facts_and_its_first_line_is_shown(programs: Pr
     assert facts["phoenix"] == {"state": "idle", "needs_you": False, "conversations": 3}
 
 
-async def test_cost_and_tokens_are_those_of_the_conversation_and_its_agents(
-    open_live: OpenLive, tmp_path: Path
-) -> None:
-    async with open_live() as shell:
-        conversation = await shell.say("hello")
-        facts = status_facts(conversation, tmp_path, "", 1)
-        record = conversation.record
-        cost, window = facts["cost"], facts["context_window"]
-        assert isinstance(cost, dict)
-        assert isinstance(window, dict)
-        assert (facts["session_id"], facts["cwd"]) == (record.id, str(record.cwd))
-        assert cost["total_cost_usd"] == record.spent.cost_usd
-        assert window["total_output_tokens"] == record.spent.output_tokens
-        assert window["context_window_size"] == record.context_window
+async def test_cost_and_tokens_are_those_of_the_conversation_and_its_agents(live: LiveShell, tmp_path: Path) -> None:
+    conversation = await live.say("hello")
+    facts = status_facts(conversation, tmp_path, "", 1)
+    record = conversation.record
+    cost, window = facts["cost"], facts["context_window"]
+    assert isinstance(cost, dict)
+    assert isinstance(window, dict)
+    assert (facts["session_id"], facts["cwd"]) == (record.id, str(record.cwd))
+    assert cost["total_cost_usd"] == record.spent.cost_usd
+    assert window["total_output_tokens"] == record.spent.output_tokens
+    assert window["context_window_size"] == record.context_window
 
 
 async def test_no_program_runs_while_a_look_at_the_conversations_folder_leaves_something_open(

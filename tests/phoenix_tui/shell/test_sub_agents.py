@@ -76,8 +76,7 @@ async def test_rows_say_who_does_what_and_go_with_the_run(open_shell: OpenShell,
 async def test_the_status_line_says_what_esc_stops_and_esc_stops_it(open_shell: OpenShell, engine: FakeEngine) -> None:
     async with at_work(open_shell, engine) as (shell, parent):
         await shell.until(lambda: "Esc stops 3 sub-agents" in shell.status)
-        await shell.pilot.press("escape")
-        await shell.until(lambda: parent.cancelled == 1)
+        await shell.press("escape", until=lambda: parent.cancelled == 1)
 
 
 async def test_with_the_parent_at_rest_esc_stops_those_in_the_background(
@@ -91,11 +90,10 @@ async def test_with_the_parent_at_rest_esc_stops_those_in_the_background(
         await shell.until(lambda: "ready · 2 running" in shell.status)
         assert "Esc stops 2 sub-agents" in shell.status
         engine.sub_agents.waiting[parent.id] = 2
-        await shell.pilot.press("escape")
-        await shell.until(lambda: engine.sub_agents.stopped == ["a1", "a2"])
+        await shell.press("escape", until=lambda: engine.sub_agents.stopped == ["a1", "a2"])
         await shell.until(lambda: "ready · 2 results waiting" in shell.status)
         assert (parent.cancelled, "? help" in shell.status) == (1, True)
-        await shell.pilot.press("escape")  # while results wait: a new one must begin nothing
+        await shell.press("escape")  # while results wait: a new one must begin nothing
         await shell.until(lambda: parent.cancelled == 2)
 
 
@@ -103,10 +101,8 @@ async def test_a_sub_agents_transcript_names_it_takes_hints_and_esc_stops_it_alo
     open_shell: OpenShell, engine: FakeEngine
 ) -> None:
     async with at_work(open_shell, engine, (120, 40)) as (shell, parent):
-        await shell.pilot.press("alt+n")
-        await shell.until(lambda: "find-tests (sub-agent of api-retry) 1 of 3" in shell.text)
-        await shell.pilot.press("alt+n")
-        await shell.until(lambda: "read the docs (sub-agent of api-retry) 2 of 3" in shell.text)
+        await shell.press("alt+n", shows="find-tests (sub-agent of api-retry) 1 of 3")
+        await shell.press("alt+n", shows="read the docs (sub-agent of api-retry) 2 of 3")
         assert "┃ Type a hint for this sub-agent" in shell.text
         assert "Esc stops this sub-agent" in shell.status
         head, own, more, _ = shell.text.splitlines()[-6:-2]
@@ -115,27 +111,20 @@ async def test_a_sub_agents_transcript_names_it_takes_hints_and_esc_stops_it_alo
         assert "read the docs" in own
         assert "turn 3/20" in own
         assert more.rstrip().endswith("s ago")
-        await shell.type("look in pool")
-        await shell.pilot.press("enter")
-        await shell.until(lambda: engine.sub_agents.hints == [("a2", "look in pool")])
+        await shell.enter("look in pool", until=lambda: engine.sub_agents.hints == [("a2", "look in pool")])
         await shell.until(lambda: "· your hint will be read with the next step: look in pool" in shell.text)
         await shell.until(lambda: not shell.composer.text)
-        await shell.pilot.press("escape")
-        await shell.until(lambda: engine.sub_agents.stopped == ["a2"])
+        await shell.press("escape", until=lambda: engine.sub_agents.stopped == ["a2"])
         assert parent.cancelled == 0
         await shell.until(lambda: "Esc returns to its parent" in shell.status)
-        await shell.pilot.press("escape")
-        await shell.until(lambda: shell.conversation is parent)
-        await shell.pilot.press("alt+p")
-        await shell.until(lambda: shell.conversation.id == "a3")
-        await shell.pilot.press("alt+u")
-        await shell.until(lambda: shell.conversation is parent)
+        await shell.press("escape", until=lambda: shell.conversation is parent)
+        await shell.press("alt+p", until=lambda: shell.conversation.id == "a3")
+        await shell.press("alt+u", until=lambda: shell.conversation is parent)
 
 
 async def goes(shell: Shell, key: str, conversation_id: str) -> None:
     """A key, and the conversation it leads to."""
-    await shell.pilot.press(key)
-    await shell.until(lambda: shell.conversation.id == conversation_id)
+    await shell.press(key, until=lambda: shell.conversation.id == conversation_id)
 
 
 async def test_from_the_parent_the_keys_go_to_those_at_work_and_from_there_to_all(
@@ -151,29 +140,19 @@ async def test_from_the_parent_the_keys_go_to_those_at_work_and_from_there_to_al
 async def test_the_sheet_opens_stops_hints_and_shows_beside(open_shell: OpenShell, engine: FakeEngine) -> None:
     async with at_work(open_shell, engine, (160, 40)) as (shell, parent):
         engine.sub_agents.end(parent.id, "a1", text="7 files named")
-        await shell.pilot.press("alt+s")
-        await shell.until(lambda: isinstance(shell.top, AgentsSheet) and "3 sub-agents" in shell.text)
+        await shell.press("alt+s", until=lambda: isinstance(shell.top, AgentsSheet) and "3 sub-agents" in shell.text)
         assert "2 running" in shell.text
-        await shell.pilot.press("x")
-        await shell.until(lambda: "The sub-agent has already ended." in shell.toasts)
-        await shell.pilot.press("down", "x")
-        await shell.until(lambda: engine.sub_agents.stopped == ["a2"])
-        await shell.pilot.press("down", "h")
-        await shell.until(lambda: "Hint for check the pool" in shell.text)
-        await shell.type("begin")
-        await shell.pilot.press("enter")
-        await shell.until(lambda: engine.sub_agents.hints == [("a3", "begin")])
+        await shell.press("x", until=lambda: "The sub-agent has already ended." in shell.toasts)
+        await shell.press("down", "x", until=lambda: engine.sub_agents.stopped == ["a2"])
+        await shell.press("down", "h", shows="Hint for check the pool")
+        await shell.enter("begin", until=lambda: engine.sub_agents.hints == [("a3", "begin")])
         await shell.until(lambda: isinstance(shell.top, AgentsSheet))
-        await shell.pilot.press("X")
-        await shell.until(lambda: engine.sub_agents.stopped == ["a2", "a3"])
-        await shell.pilot.press("vertical_line")
-        await shell.until(lambda: shell.conversation.id == "a3")
+        await shell.press("X", until=lambda: engine.sub_agents.stopped == ["a2", "a3"])
+        await shell.press("vertical_line", until=lambda: shell.conversation.id == "a3")
         await shell.until(lambda: "check the pool (sub-agent of api-retry) 3 of 3" in shell.text)
         assert "api-retry" in shell.text
-        await shell.pilot.press("alt+s")
-        await shell.until(lambda: isinstance(shell.top, AgentsSheet))
-        await shell.pilot.press("up", "up", "enter")
-        await shell.until(lambda: shell.conversation.id == "a1")
+        await shell.press("alt+s", until=lambda: isinstance(shell.top, AgentsSheet))
+        await shell.press("up", "up", "enter", until=lambda: shell.conversation.id == "a1")
 
 
 async def test_a_question_of_a_sub_agent_is_docked_in_its_parent_and_answered_there(
@@ -199,8 +178,7 @@ async def test_it_stands_in_the_list_and_in_the_queue_of_approvals(open_shell: O
         engine.sub_agents.ask(parent, "a1", question(asker="find-tests (sub-agent of api-retry)"))
         await shell.until(lambda: "needs you" in shell.text)
         await shell.until(lambda: "◆ api-retry      needs you" in shell.text)
-        await shell.pilot.press("alt+a")
-        await shell.until(lambda: isinstance(shell.top, ApprovalsSheet))
+        await shell.press("alt+a", until=lambda: isinstance(shell.top, ApprovalsSheet))
         await shell.until(lambda: "find-tests (sub-agent of api-retry)  bash" in shell.text)
 
 
@@ -214,8 +192,7 @@ async def sheet_with_two_that_ask(
         for agent_id, command, asked in (("a2", "make docs", 20.0), ("a1", lines, 30.0)):
             made = question(command, call=ToolCall(f"call-{agent_id}", "bash", "{}"), asked=asked)
             engine.sub_agents.ask(parent, agent_id, replace(made, asker=f"{agent_id} (sub-agent of api-retry)"))
-        await shell.pilot.press("alt+s")
-        await shell.until(lambda: isinstance(sheet := shell.top, AgentsSheet) and sheet.question.display)
+        await shell.press("alt+s", until=lambda: isinstance(sheet := shell.top, AgentsSheet) and sheet.question.display)
         sheet, clock = shell.top, SteppedClock(1_000.0)
         assert isinstance(sheet, AgentsSheet)
         panel: Any = sheet.question
@@ -234,19 +211,17 @@ async def test_the_question_of_the_chosen_one_is_read_whole_and_answered_in_the_
         await shell.until(lambda: "› ◆ read the docs" in shell.text)
         assert "a2 (sub-agent of api-retry) wants to run a command" in shell.text
         assert "2 ask you   y n answers · D denies all" in shell.text
-        await shell.pilot.press("y")
+        await shell.press("y")
         await shell.pilot.pause()
         assert engine.opened["a2"].answers == []
         wait()
-        await shell.pilot.press("y")
+        await shell.press("y")
         await shell.until(lambda: engine.opened["a2"].answers == [("call-a2", ApprovalAnswer(ApprovalChoice.ONCE))])
-        await shell.pilot.press("up")
-        await shell.until(lambda: "echo 0" in shell.text and "rows 1-" in shell.text)
-        await shell.pilot.press("n", *["pagedown"] * 9)
-        await shell.until(lambda: "echo 59" in shell.text)
+        await shell.press("up", shows=("echo 0", "rows 1-"))
+        await shell.press("n", *["pagedown"] * 9, shows="echo 59")
         assert engine.opened["a1"].answers == []
         wait()
-        await shell.pilot.press("r", *"not today", "enter")
+        await shell.press("r", *"not today", "enter")
         denied = ApprovalAnswer(ApprovalChoice.DENY, reason="not today")
         await shell.until(lambda: engine.opened["a1"].answers == [("call-a1", denied)])
         await shell.until(lambda: not sheet.question.display)
@@ -257,15 +232,12 @@ async def test_letters_of_an_answer_do_nothing_beside_one_that_does_not_ask_and_
     open_shell: OpenShell, engine: FakeEngine
 ) -> None:
     async with sheet_with_two_that_ask(open_shell, engine) as (shell, sheet, wait):
-        await shell.pilot.press("down")
-        await shell.until(lambda: not sheet.question.display)
+        await shell.press("down", until=lambda: not sheet.question.display)
         wait()
-        await shell.pilot.press("y", "n", "r", "D")
-        await shell.pilot.press("up")
-        await shell.until(lambda: sheet.question.display)
+        await shell.press("y", "n", "r", "D")
+        await shell.press("up", until=lambda: sheet.question.display)
         assert [engine.opened[one].answers for one in ("a1", "a2", "a3")] == [[], [], []]
-        await shell.pilot.press("D", *"wait", "enter")
-        await shell.until(lambda: "2 denied." in shell.toasts)
+        await shell.press("D", *"wait", "enter", until=lambda: "2 denied." in shell.toasts)
         told = {answer for one in ("a1", "a2") for _, answer in engine.opened[one].answers}
         assert told == {ApprovalAnswer(ApprovalChoice.DENY, reason="wait")}
 
@@ -273,13 +245,11 @@ async def test_letters_of_an_answer_do_nothing_beside_one_that_does_not_ask_and_
 async def test_a_line_for_a_reason_goes_with_a_question_that_is_gone(open_shell: OpenShell, engine: FakeEngine) -> None:
     async with sheet_with_two_that_ask(open_shell, engine) as (shell, sheet, wait):
         wait()
-        await shell.pilot.press("r")
-        await shell.until(lambda: sheet.question.has_class("-filling"))
+        await shell.press("r", until=lambda: sheet.question.has_class("-filling"))
         engine.opened["a2"].cancel()
         engine.sub_agents.end(shell.conversation.id, "a2", AgentStatus.CANCELLED, reason="cancelled")
         await shell.until(lambda: not sheet.question.display)
-        await shell.pilot.press("escape")
-        await shell.until(lambda: shell.top is shell.screen)
+        await shell.press("escape", until=lambda: shell.top is shell.screen)
 
 
 async def test_those_of_earlier_days_are_listed(open_shell: OpenShell, engine: FakeEngine) -> None:
@@ -289,20 +259,16 @@ async def test_those_of_earlier_days_are_listed(open_shell: OpenShell, engine: F
     async with open_shell() as shell:
         await shell.open(parent)
         assert "sub-agents" not in shell.text
-        await shell.type("/agents")
-        await shell.pilot.press("escape", "enter")
+        await shell.type("/agents", "escape", "enter")
         await shell.until(lambda: isinstance(shell.top, AgentsSheet) and "1 sub-agent" in shell.text)
         assert "✓ find-tests   " in shell.text
         assert "  7 files named   " in shell.text
 
 
-async def test_without_any_the_command_says_how_one_comes_to_be(open_shell: OpenShell, engine: FakeEngine) -> None:
-    async with open_shell() as shell:
-        await shell.open(engine.seed("alone", messages=2))
-        await shell.pilot.press("alt+s")
-        await shell.until(lambda: any("no sub-agents" in toast for toast in shell.toasts))
-        await shell.pilot.press("alt+u")
-        await shell.until(lambda: any("has no parent" in toast for toast in shell.toasts))
+async def test_without_any_the_command_says_how_one_comes_to_be(shell: Shell, engine: FakeEngine) -> None:
+    await shell.open(engine.seed("alone", messages=2))
+    await shell.press("alt+s", until=lambda: any("no sub-agents" in toast for toast in shell.toasts))
+    await shell.press("alt+u", until=lambda: any("has no parent" in toast for toast in shell.toasts))
 
 
 @asynccontextmanager
@@ -330,12 +296,10 @@ async def returned(open_shell: OpenShell, engine: FakeEngine) -> AsyncGenerator[
 async def test_enter_on_the_call_opens_the_list_of_its_sub_agents(open_shell: OpenShell, engine: FakeEngine) -> None:
     async with returned(open_shell, engine) as shell:
         transcript = shell.transcript
-        await shell.pilot.press("alt+up", "up")
+        await shell.press("alt+up", "up")
         await shell.until(lambda: (found := transcript.blocks.target()) is not None and found.name == "spawn_agents")
-        await shell.pilot.press("enter")
-        await shell.until(lambda: isinstance(shell.top, AgentsSheet) and "› ✓ find-tests" in shell.text)
-        await shell.pilot.press("down", "enter")
-        await shell.until(lambda: shell.conversation.id == "a2")
+        await shell.press("enter", until=lambda: isinstance(shell.top, AgentsSheet) and "› ✓ find-tests" in shell.text)
+        await shell.press("down", "enter", until=lambda: shell.conversation.id == "a2")
 
 
 async def test_a_click_on_a_row_of_the_call_opens_that_sub_agent(open_shell: OpenShell, engine: FakeEngine) -> None:
@@ -362,8 +326,7 @@ async def test_a_click_on_a_row_opens_it_and_one_on_the_heading_folds_the_panel(
 
 async def test_what_would_change_a_sub_agents_transcript_is_refused(open_shell: OpenShell, engine: FakeEngine) -> None:
     async with at_work(open_shell, engine) as (shell, _):
-        await shell.pilot.press("alt+n")
-        await shell.until(lambda: shell.conversation.id == "a1")
+        await shell.press("alt+n", until=lambda: shell.conversation.id == "a1")
         shell.screen.action_command("delete")
         await shell.until(lambda: any("/delete does not work" in toast for toast in shell.toasts))
         assert not shell.conversation.record.deleted
@@ -373,10 +336,8 @@ async def test_one_that_waits_to_start_shows_its_task_and_is_still_there_when_le
     open_shell: OpenShell, engine: FakeEngine
 ) -> None:
     async with at_work(open_shell, engine) as (shell, _):
-        await shell.pilot.press("alt+p")
-        await shell.until(lambda: "↳ task  check the pool" in shell.text)
-        await shell.pilot.press("alt+u")
-        await shell.until(lambda: shell.conversation.id != "a3")
+        await shell.press("alt+p", shows="↳ task  check the pool")
+        await shell.press("alt+u", until=lambda: shell.conversation.id != "a3")
         assert not engine.opened["a3"].record.deleted
 
 

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import subprocess
+import sys
+import termios
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +17,14 @@ import pytest
 
 from phoenix_tui.app import PhoenixApp
 from phoenix_tui.features.composing import PromptHistory
+from phoenix_tui.lifecycle.crash import HUNG_AFTER, OpeningNotes
 from phoenix_tui.lifecycle.launch import Services
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.welcome_panel import Welcome, WelcomePanel
 from phoenix_tui.workspace.slow_start import WORDS
+from tests.support.cli import phoenix_in
 from tests.support.fake_engine import FakeEngine, launch, services
+from tests.support.program import ENTER, Program, program
 from tests.support.waiting import poll
 
 
@@ -115,3 +124,142 @@ def test_what_greets_takes_its_words_before_it_stands_anywhere() -> None:
 
 def test_nothing_is_open_in_a_dock_that_stands_nowhere_yet() -> None:
     assert not Dock().is_open
+
+
+def notes_of(folder: Path) -> list[str]:
+    return sorted(path.name.partition(".")[0] for path in folder.iterdir())
+
+
+def leave_dead(folder: Path, *ids: str) -> None:
+    """Notes of processes that were killed: files without a lock."""
+    for number, conversation_id in enumerate(ids):
+        (folder / f"{conversation_id}.{number:032x}").touch()
+
+
+def test_openings_that_ended_with_their_process_count_for_their_conversation_alone(tmp_path: Path) -> None:
+    leave_dead(tmp_path, "a", "a", "b")
+    notes = OpeningNotes(tmp_path)
+    notes.begin("a")
+    assert (notes.count("a"), notes.count("b"), notes.count("c")) == (2, 1, 0)
+
+
+def test_notes_of_dead_processes_go_once_it_was_drawn_fully(tmp_path: Path) -> None:
+    leave_dead(tmp_path, "a", "a", "b")
+    notes = OpeningNotes(tmp_path)
+    notes.begin("a")
+    notes.end("a")
+    assert notes_of(tmp_path) == ["a", "a", "b"], "drawn as plain text, it stays so"
+    notes.begin("a")
+    notes.end("a", drawn=True)
+    assert notes_of(tmp_path) == ["b"]
+
+
+def test_a_living_process_counts_once_it_takes_too_long(tmp_path: Path) -> None:
+    other, notes = OpeningNotes(tmp_path), OpeningNotes(tmp_path)
+    other.begin("a")
+    assert notes.count("a") == 0
+    (note,) = tmp_path.iterdir()
+    before = note.stat().st_mtime - HUNG_AFTER - 1
+    os.utime(note, (before, before))
+    assert (notes.count("a"), other.count("a")) == (1, 0)
+
+
+def test_a_proper_end_leaves_no_note(tmp_path: Path) -> None:
+    notes = OpeningNotes(tmp_path / "made")
+    notes.begin("a")
+    notes.begin("b")
+    notes.leave()
+    assert notes_of(tmp_path / "made") == []
+
+
+@pytest.mark.parametrize("conversation_id", ["", "../a", "*", "a/b"])
+def test_what_is_no_name_of_a_file_is_not_noted(tmp_path: Path, conversation_id: str) -> None:
+    leave_dead(tmp_path, "a")
+    notes = OpeningNotes(tmp_path)
+    notes.begin(conversation_id)
+    assert notes.count(conversation_id) == 0
+    assert notes_of(tmp_path) == ["a"]
+
+
+QUESTION = "What can you do about a burst of keys?"
+
+
+def at_once(_: Program) -> bool:
+    """Before the interpreter runs: the terminal is still cooked."""
+    return True
+
+
+def raw(running: Program) -> bool:
+    """Phoenix has the terminal, Textual is not loaded."""
+    return not termios.tcgetattr(running.process.fd)[3] & termios.ECHO
+
+
+def screen_taken(running: Program) -> bool:
+    """Textual runs, no widget has the focus."""
+    return b"\x1b[?1049h" in running.raw
+
+
+def first_frame(running: Program) -> bool:
+    """The composer is drawn, the services are not open."""
+    return "ready" in running.words
+
+
+def was_sent(running: Program) -> bool:
+    """True when the question is whole above the composer, and was answered."""
+    return f"┃ {QUESTION}" in running.text and "┃ Reply" in running.text
+
+
+MOMENTS = (at_once, raw, screen_taken, first_frame)
+
+
+@pytest.mark.pty
+@pytest.mark.parametrize("moment", MOMENTS)
+async def test_a_prompt_and_enter_typed_in_one_burst_are_sent_whole(
+    moment: Callable[[Program], bool], tmp_path: Path
+) -> None:
+    async with program(phoenix_in(tmp_path, PHOENIX_MODEL="demo/guide")) as running:
+        await running.until(lambda: moment(running))
+        running.type(QUESTION.encode() + ENTER)
+        await running.until(lambda: was_sent(running), "the whole question sent")
+
+
+@pytest.mark.pty
+async def test_keys_that_come_one_by_one_through_the_whole_start_arrive_in_order(tmp_path: Path) -> None:
+    async with program(phoenix_in(tmp_path, PHOENIX_MODEL="demo/guide")) as running:
+        parts = [QUESTION[:9], QUESTION[9:18], QUESTION[18:27], QUESTION[27:]]
+        for moment, part in zip(MOMENTS, parts, strict=True):
+            await running.until(partial(moment, running))
+            for key in part:
+                running.type(key)
+        running.type(ENTER)
+        await running.until(lambda: was_sent(running), "the whole question sent")
+
+
+def test_the_screens_load_neither_engine_nor_markdown_before_the_first_frame() -> None:
+    program_text = "import sys, phoenix_tui.app, phoenix_tui.wiring.screen; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program_text], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    late = {"engine.engine", "engine.conversation", "engine.executor.loop", "engine.store", "engine.providers"}
+    late |= {
+        "phoenix_tui.widgets.transcript.view",
+        "phoenix_tui.markdown",
+        "engine.ports",
+        "phoenix_tui.widgets.completions",
+        "tools.process.zygote.main",
+        "tools.process.zygote.supervisor",
+    }
+    assert not loaded & (late | {"sqlite3", "hashlib", "markdown_it", "pygments", "tools.registry"})
+
+
+def test_a_first_request_loads_no_sheet_no_pane_and_nothing_that_looks_at_folders() -> None:
+    wiring = "phoenix_tui.wiring.screen, phoenix_tui.wiring.services"
+    needed = f"phoenix_tui.app, {wiring}, phoenix_tui.workspace.workspace_services"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys, {needed}; print(*sys.modules)"], capture_output=True, text=True, check=True
+    )
+    loaded = set(done.stdout.split())
+    sheets = {f"phoenix_tui.modals.{name}" for name in ("peek_sheet", "rows_sheet", "text_sheet")}
+    sheets.add("phoenix_tui.workspace.actions")
+    panes = {f"phoenix_tui.panes.{name}" for name in ("row", "split")}
+    folders = {f"engine.rewind.snapshots.{name}" for name in ("work", "walk", "capture", "restoring", "contents")}
+    assert not loaded & (sheets | panes | folders | {"phoenix_tui.commands.palette", "phoenix_tui.commands.settings"})

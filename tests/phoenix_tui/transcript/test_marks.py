@@ -1,15 +1,25 @@
-"""Matches of a search in a transcript."""
+"""Marks of blocks and messages, and what is in sight."""
 
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from engine.machine.messages import ToolStatus, ToolUseBlock
+from engine.machine.messages import TextBlock, ToolStatus, ToolUseBlock
 from engine.records import StoredMessage
+from engine.updates import MessageSaved, TextArrived
+from phoenix_tui.cli.reporters import progress_line
+from phoenix_tui.linear.transcript import LinearTranscript, message_text
+from phoenix_tui.text.agent_text import marks
 from phoenix_tui.widgets.blocks.rows import ToolView
 from phoenix_tui.widgets.blocks.tool_row import tool_block
+from phoenix_tui.widgets.transcript.drawing import DrawnKind, DrawnPart, with_gaps
 from phoenix_tui.widgets.transcript.marks import Goal
-from phoenix_tui.widgets.transcript.painted_rows import OlderMessages
+from phoenix_tui.widgets.transcript.painted_rows import OlderMessages, VisibleRows
+from phoenix_tui.widgets.transcript.painter import Painter
+from phoenix_tui.widgets.transcript.scroller import Canvas
+from phoenix_tui.widgets.transcript.view import follow
+from tests.support.bare_transcript import canvas_of, plain_painter
 from tests.support.screens import TranscriptApp, answered, call_record, said, snapshot
 from tests.support.waiting import poll
 from tools.contract import PlainDisplay
@@ -162,3 +172,109 @@ def test_hostile_numbers_are_short_and_clean() -> None:
 
 def test_a_failed_search_shows_its_reason() -> None:
     assert any("failed" in line for line in drawn(None, ToolStatus.ERROR))
+
+
+SUSPECT = replace(said(1, "hello there"), suspected=("ignore_instructions", "system_tags"))
+HOSTILE = replace(said(1, "hello there"), suspected=("a\x1b[31m\nb",))
+LONG = said(1, "word " * 8_000)
+
+
+def test_marks_are_for_the_users_own_messages_alone() -> None:
+    assert marks(said(1, "x" * 32_768)) == []
+    assert marks(LONG) == ["cut to 32,768 of 40,000 characters for the model"]
+    assert marks(SUSPECT) == ["looks like an injection: ignore_instructions, system_tags"]
+    assert len(marks(replace(LONG, suspected=("system_tags",)))) == 2
+    assert marks(answered(1, TextBlock("x" * 99_999))) == []
+
+
+async def test_the_screen_shows_them_quietly_below_the_message() -> None:
+    app = TranscriptApp()
+    async with app.run_test(size=(90, 30)):
+        app.view.show(snapshot([SUSPECT, answered(2, "hi"), replace(LONG, seq=3)]))
+        assert await poll(lambda: "cut to" in "\n".join(app.shown()))
+        app.view.scroll_home(animate=False)
+        assert await poll(lambda: "hello there" in "\n".join(app.shown()))
+        shown = [line.strip() for line in app.shown()]
+        place = shown.index("┃ hello there")
+        assert shown[place + 1] == "┃ ⚠ looks like an injection: ignore_instructions, system_tags"
+        assert "┃ ⚠ cut to 32,768 of 40,000 characters for the model" in shown
+
+
+def test_lines_read_them_behind_the_message_typed_here_or_not() -> None:
+    lines = LinearTranscript()
+    assert lines.follow(MessageSaved(SUSPECT)) == [
+        "You: hello there",
+        "Looks like an injection: ignore_instructions, system_tags.",
+    ]
+    lines.own.add("m1")
+    assert lines.follow(MessageSaved(LONG)) == ["Cut to 32,768 of 40,000 characters for the model."]
+
+
+def test_a_script_reads_them_on_stderr() -> None:
+    assert progress_line(MessageSaved(LONG)) == "• cut to 32,768 of 40,000 characters for the model"
+
+
+def test_names_from_an_imported_file_do_not_act() -> None:
+    assert "\x1b" not in message_text(HOSTILE)
+    assert message_text(HOSTILE).count("\n") == 1
+
+
+def no_picture(_part: DrawnPart, _index: int, _painter: Painter) -> None:
+    return None
+
+
+def rows_of(canvas: Canvas, *, is_late: bool = False) -> list[str]:
+    strips = VisibleRows(canvas, no_picture).strips(plain_painter(), None, is_late=is_late)
+    return [strip.text.rstrip() for strip in strips]
+
+
+def test_there_is_a_row_for_each_of_the_window_and_one_for_the_keys_of_the_cursor() -> None:
+    canvas = canvas_of([said(1, "go")])
+    assert len(rows_of(canvas)) == canvas.viewport.height == VisibleRows(canvas, no_picture).height
+    assert canvas.cursor.start()
+    rows = rows_of(canvas)
+    assert len(rows) == canvas.viewport.height + 1 == VisibleRows(canvas, no_picture).height
+    assert rows[0].startswith("▌")
+    assert rows[-1].startswith(" ▌prompt")
+
+
+def test_the_prompt_stays_on_top_of_its_answer_and_what_is_new_is_counted_below() -> None:
+    canvas = canvas_of([said(1, "the question"), answered(2, "\n\n".join(f"part {part}" for part in range(20)))])
+    canvas.viewport.move_to(6)
+    canvas.place()
+    follow(MessageSaved(said(3, "more")), canvas.model)
+    canvas.note_new(counts=True, follow=False)
+    canvas.place()
+    rows = rows_of(canvas)
+    assert "the question" in rows[0]
+    assert rows[-1].endswith("↓ 1 new")
+
+
+def test_an_answer_that_goes_on_out_of_sight_is_told_below() -> None:
+    canvas = canvas_of([said(1, "the question"), answered(2, "\n\n".join(f"part {part}" for part in range(20)))])
+    canvas.viewport.move_to(6)
+    canvas.place()
+    assert not rows_of(canvas)[-1].endswith("new text")
+    follow(TextArrived("and on"), canvas.model)
+    canvas.place()
+    assert rows_of(canvas)[-1].endswith("↓ new text")
+    canvas.viewport.following = True
+    canvas.place()
+    assert not rows_of(canvas)[-1].endswith("new text")
+
+
+def test_rows_of_the_audit_trail_stand_together_and_the_end_of_a_turn_apart() -> None:
+    parts = [
+        DrawnPart("message:1", DrawnKind.NOTE, []),
+        DrawnPart("message:2", DrawnKind.NOTE, []),
+        DrawnPart("stopped", DrawnKind.NOTE, []),
+    ]
+    assert [part.gap for part in with_gaps(parts, DrawnKind.TOOL).parts] == [1, 0, 1]
+
+
+def test_a_row_says_once_that_messages_are_being_read() -> None:
+    canvas = canvas_of([said(400, "the newest")])
+    canvas.viewport.stand_at(100)
+    canvas.place()
+    assert not any("reading" in row for row in rows_of(canvas))
+    assert sum("reading…" in row for row in rows_of(canvas, is_late=True)) == 1

@@ -1,23 +1,40 @@
-"""The position in a transcript, and its scrollbar."""
+"""Scrolling: places that stay, long texts, widgets at rest, rows painted together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import random
+import threading
+from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
+from textual.app import App, ComposeResult
 from textual.geometry import Region
 from textual.scrollbar import ScrollBarRender
+from textual.strip import Strip
+from textual.widget import Widget
 
+from engine.machine.states import AwaitingLlm, Requesting, Run
 from engine.updates import MessageSaved, TextArrived
+from phoenix_tui.markdown import code
+from phoenix_tui.markdown.stream import LONGEST, SLICE, MarkdownStream
+from phoenix_tui.styles.themes import THEMES
+from phoenix_tui.text.labels import StatusDetails
+from phoenix_tui.widgets.bases import Still, StillColumn
+from phoenix_tui.widgets.status_line import StatusLine, StatusValues
+from phoenix_tui.widgets.transcript.drawing import DrawnPart, locate_rows
+from phoenix_tui.widgets.transcript.marks import Goal
+from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.scroller import Canvas, Scroller, TranscriptBar, kinds_of, segment_of, thumb
-from phoenix_tui.widgets.transcript.view import follow
+from phoenix_tui.widgets.transcript.view import Frames, follow, has_more
 from tests.support.bare_transcript import RecordedBar, RecordedView, canvas_of
+from tests.support.clocks import SteppedClock
 from tests.support.screens import TranscriptApp, answered, said, snapshot
 from tests.support.waiting import poll
 
@@ -143,3 +160,227 @@ async def test_a_press_beside_the_thumb_scrolls_that_way(row: int, lands: str) -
         here = app.view.scroll_y
         await pilot.mouse_down(app.view.vertical_scrollbar, offset=(0, row))
         assert await poll(lambda: app.view.scroll_y < here if lands == "above" else app.view.scroll_y > here)
+
+
+PARAGRAPHS = "".join(f"Paragraph {number} of *many*.\n\n" for number in range(3_000))
+
+
+class Fed:
+    """Lengths of the pieces that streams had to lay out in one step."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.longest = 0
+        feed = MarkdownStream.feed
+
+        def noted(stream: MarkdownStream, text: str) -> int:
+            self.longest = max(self.longest, len(text))
+            return feed(stream, text)
+
+        monkeypatch.setattr(MarkdownStream, "feed", noted)
+
+
+async def test_a_stored_message_is_laid_out_slice_by_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    fed, app = Fed(monkeypatch), TranscriptApp()
+    async with app.run_test(size=(60, 12)):
+        app.view.show(snapshot([said(1, "tell me all"), answered(2, PARAGRAPHS + "LASTWORD")]))
+        drawn = app.view.canvas.stack.draw(1)
+        assert drawn is not None
+        assert drawn.height < 6_000
+        assert await poll(lambda: not has_more(app.view.canvas), 60.0)
+        assert drawn.height == 6_002
+        assert await poll(lambda: any("LASTWORD" in row for row in app.shown()))
+        assert fed.longest <= SLICE
+
+
+async def test_the_row_at_the_top_stays_while_more_is_laid_out_below() -> None:
+    app = TranscriptApp()
+    async with app.run_test(size=(60, 12)) as pilot:
+        app.view.show(snapshot([said(1, "tell me all"), answered(2, PARAGRAPHS)]))
+        await pilot.press("home")
+        assert await poll(lambda: any("Paragraph 0 of many" in row for row in app.shown()))
+        before = app.shown()
+        assert await poll(lambda: not has_more(app.view.canvas), 60.0)
+        assert app.shown() == before
+
+
+async def test_what_is_looked_for_is_found_in_what_was_not_laid_out_yet() -> None:
+    app = TranscriptApp()
+    async with app.run_test(size=(60, 12)):
+        app.view.show(snapshot([said(1, "tell me all"), answered(2, PARAGRAPHS + "NEEDLE here")]))
+        app.view.canvas.marks.look_for(("needle",))
+        app.view.canvas.marks.go(Goal(2))
+        app.view.scroller.place_again()
+        assert await poll(lambda: any("NEEDLE" in row for row in app.shown()))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["word " * 12_000, "x" * 60_000, "漢字" * 20_000, "- one\n" + "  more words\n" * 4_000],
+    ids=["words", "letters", "wide", "item"],
+)
+def test_an_open_block_without_end_is_cut_and_nothing_of_it_is_lost(text: str) -> None:
+    stream = MarkdownStream(60)
+    for start in range(0, len(text), 2_000):
+        stream.feed(text[start : start + 2_000])
+        assert len(stream._tail) <= LONGEST + 2_000
+    stream.finish()
+    shown = "".join("".join(line.text for line in stream.lines).split())
+    assert shown.lstrip("•") == "".join(text.split()).lstrip("-")
+
+
+CODE = "Look:\n\n```ocaml\nlet rec f x = if x then 1 else 2\n```\n\nThat is it."
+
+
+def rows(widget: Widget) -> Sequence[Strip]:
+    return widget.render_lines(Region(0, 0, widget.size.width, widget.size.height))
+
+
+class Columns(App[None]):
+    def compose(self) -> ComposeResult:
+        yield StillColumn()
+
+
+async def test_a_container_hands_out_the_same_rows_until_its_colours_change() -> None:
+    app = Columns()
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        column = app.query_one(StillColumn)
+        before = rows(column)
+        assert rows(column) is before
+        column.styles.background = "red"
+        assert rows(column)[0] != before[0]
+
+
+async def test_the_scrollbar_is_drawn_anew_only_when_it_moved() -> None:
+    app = TranscriptApp()
+    async with app.run_test(size=(60, 12)) as pilot:
+        app.view.show(snapshot([said(seq, f"message {seq}") for seq in range(1, 40)]))
+        await pilot.pause()
+        bar = app.view.vertical_scrollbar
+        assert isinstance(bar, Still)
+        at_the_end = rows(bar)
+        assert rows(bar) is at_the_end
+        await pilot.press("home")
+        await pilot.pause()
+        assert list(rows(bar)) != list(at_the_end)
+        app.theme = THEMES[1].name
+        await pilot.pause()
+        assert [segment.style for segment in rows(bar)[0]] != [segment.style for segment in at_the_end[0]]
+
+
+async def test_the_lexing_process_is_waited_for_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[threading.Thread] = []
+    lex = code.CodeJob.lex
+
+    def noted(job: code.CodeJob) -> None:
+        threads.append(threading.current_thread())
+        lex(job)
+
+    monkeypatch.setattr(code.CodeJob, "lex", noted)
+    app = TranscriptApp()
+    async with app.run_test(size=(60, 20)):
+        app.view.show(snapshot([said(1, "code?"), answered(2, CODE)]))
+        assert await poll(lambda: "let rec f x" in "\n".join(app.shown()))
+        plain = {segment.style for row in rows(app.view) for segment in row if "let" in segment.text}
+
+        def coloured() -> bool:
+            return {segment.style for row in rows(app.view) for segment in row if "let" in segment.text} != plain
+
+        assert await poll(coloured)
+        assert threads
+        assert threading.main_thread() not in threads
+        assert "let rec f x = if x then 1 else 2" in "\n".join(app.shown())
+
+
+async def test_code_in_a_language_nobody_knows_stays_plain() -> None:
+    app = TranscriptApp()
+    async with app.run_test(size=(60, 20)):
+        app.view.show(snapshot([said(1, "code?"), answered(2, CODE.replace("ocaml", "klingon"))]))
+        assert await poll(lambda: not app.view.canvas.has_plain_code())
+        assert "let rec f x = if x then 1 else 2" in "\n".join(app.shown())
+
+
+WORKING = AwaitingLlm(1, Run("r", 5), Requesting())
+
+
+class OneLine(App[None]):
+    def __init__(self) -> None:
+        super().__init__()
+        self.line = StatusLine()
+        self.line.clock = SteppedClock(0.0)
+
+    def compose(self) -> ComposeResult:
+        yield self.line
+
+
+async def test_a_pace_alone_is_painted_with_the_next_tick() -> None:
+    app = OneLine()
+    async with app.run_test() as pilot:
+        app.line.status = StatusValues(state=WORKING, details=StatusDetails(writing=True))
+        await pilot.pause()
+        painted = app.line.render_lines(app.line.size.region)
+        app.line.status = replace(app.line.status, details=StatusDetails(writing=True, rate=80.0))
+        assert app.line.render_lines(app.line.size.region) is painted
+        app.line._tick()
+        assert app.line.render_lines(app.line.size.region) is not painted
+        assert "80 tok/s" in app.line.render().plain
+
+
+async def test_what_waits_is_painted_along_with_a_tick_that_paints() -> None:
+    app = OneLine()
+    async with app.run_test() as pilot:
+        caught_up: list[bool] = []
+        app.line.beside = lambda: caught_up.append(True)
+        app.line.status = StatusValues(state=WORKING, details=StatusDetails(writing=True))
+        await pilot.pause()
+        app.line._drawn = app.line._format_state(app.line._label())
+        app.line._turn -= 1
+        app.line._tick()
+        assert not caught_up
+        app.line._drawn = "something else"
+        app.line._tick()
+        assert caught_up
+
+
+async def test_a_frame_that_waits_is_drawn_at_once_and_never_twice() -> None:
+    drawn: list[int] = []
+    frames = Frames(lambda: drawn.append(1), clock=SteppedClock(0.0))
+    frames.catch_up()
+    assert not drawn
+    frames.request()
+    frames.request()
+    assert frames.waiting
+    frames.catch_up()
+    frames.catch_up()
+    assert len(drawn) == 2
+    assert not frames.waiting
+
+
+def by_rows(canvas: Canvas) -> list[DrawnPart]:
+    found: list[DrawnPart] = []
+    for _, row, drawn in canvas.viewport.rows():
+        place = None if drawn is None else drawn.locate(row)
+        if place is not None and place[0] not in found[-1:]:
+            found.append(place[0])
+    return found
+
+
+def keys(parts: Iterable[DrawnPart]) -> list[str]:
+    return [part.key for part in parts]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_parts_in_sight_are_those_that_have_a_row_in_the_window(seed: int) -> None:
+    chance, model = random.Random(seed), TranscriptModel()
+    answer = "# Head\n\nSome words.\n\n```python\nx = 1\n```\n\n- one\n- two"
+    messages = [said(seq, "why?") if seq % 2 else answered(seq, answer) for seq in range(1, 41)]
+    model.show(snapshot([each for each in messages if not 10 < each.seq < 14]))
+    canvas = Canvas(model)
+    canvas.reset()
+    canvas.resize(60, chance.randrange(1, 40))
+    for _ in range(30):
+        canvas.viewport.stand_at(chance.randrange(model.count + 1), chance.randrange(12))
+        canvas.place()
+        assert keys(canvas.visible_parts()) == keys(by_rows(canvas))
+        rows = list(canvas.viewport.rows())
+        assert list(locate_rows(rows)) == [None if drawn is None else drawn.locate(row) for _, row, drawn in rows]

@@ -1,21 +1,28 @@
-"""Conversation that -c and -r open, and the reads and writes of the store for it."""
+"""Conversation that -c and -r open, and the reads and writes of the store at a start."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from engine.ports import StorageError
+from engine.ports import OwnedElsewhere, StorageError
+from engine.ports.storage import IndexProgress
 from engine.records import ConversationRecord, NewConversation, PermissionMode
+from engine.store.library import Library
 from phoenix_tui.cli.arguments import run_arguments
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.parser import run_parser
 from phoenix_tui.cli.setup import Setup, prepare
+from phoenix_tui.wiring import installation, services
 from phoenix_tui.wiring.installation import open_the_store
 from phoenix_tui.wiring.resume import find_resumed
+from tests.support.waiting import PATIENCE
 
 
 class Installation:
@@ -112,3 +119,84 @@ def test_a_damaged_file_is_refused_as_ever(home: Installation) -> None:
     home.setup().paths.database.write_bytes(b"not a database" * 1000)
     with pytest.raises(StorageError, match=r"damaged|is not a database"):
         home.resumed("-c")
+
+
+@dataclass
+class Shelves:
+    """Three are due; one is another's, one is open here."""
+
+    asked: list[str] = field(default_factory=list[str])
+    cutoffs: set[float] = field(default_factory=set[float])
+    breaks: bool = False
+
+    async def list_expired(self, before: float) -> list[str]:
+        self.cutoffs.add(before)
+        return ["old", "theirs", "open", "older"]
+
+    async def remove_expired(self, conversation_id: str, before: float) -> bool:
+        self.asked.append(conversation_id)
+        self.cutoffs.add(before)
+        if conversation_id == "theirs":
+            raise OwnedElsewhere(conversation_id, 1)
+        if self.breaks and conversation_id == "open":
+            raise StorageError("the disk is full")
+        return conversation_id != "open"
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    for pause in ("FIRST", "REST"):
+        monkeypatch.setattr(installation, pause, 0.0)
+
+
+async def test_each_is_removed_in_turn_and_that_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "phoenix_tui.wiring.installation")
+    shelves = Shelves()
+    await installation.remove_expired(cast("Library", shelves), 30.0)
+    assert shelves.asked == ["old", "theirs", "open", "older"]
+    assert len(shelves.cutoffs) == 1
+    assert caplog.messages == ["permanently deleted 2 conversations archived or deleted more than 30 days ago"]
+
+
+async def test_a_failure_leaves_the_rest_for_another_start(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "phoenix_tui.wiring.installation")
+    shelves = Shelves(breaks=True)
+    await installation.remove_expired(cast("Library", shelves), 30.0)
+    assert shelves.asked == ["old", "theirs", "open"]
+    assert caplog.messages == [
+        "expired conversations left for the next start: the disk is full",
+        "permanently deleted 1 conversations archived or deleted more than 30 days ago",
+    ]
+
+
+async def test_without_the_setting_nothing_is_looked_for() -> None:
+    shelves = Shelves()
+    await installation.remove_expired(cast("Library", shelves), 0.0)
+    assert shelves.cutoffs == set()
+    assert installation.cutoff(2.0, 1_000_000.0) == 1_000_000.0 - 2 * 86_400.0
+
+
+@dataclass
+class Slices:
+    """Three slices; the second one is refused once."""
+
+    calls: list[str] = field(default_factory=list[str])
+
+    cleared: int = 0
+
+    async def clear_partial(self) -> None:
+        self.cleared += 1
+
+    async def index_older(self) -> IndexProgress:
+        self.calls.append("asked")
+        if len(self.calls) == 2:
+            raise StorageError("Another Phoenix keeps the database busy: try again in a moment.")
+        return IndexProgress(len(self.calls) - 1, 3)
+
+
+async def test_slices_follow_each_other_to_the_end_over_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    for pause in ("FIRST", "REST", "AGAIN"):
+        monkeypatch.setattr(services, pause, 0.0)
+    library = Slices()
+    await asyncio.wait_for(services.index_older(cast("Library", library)), PATIENCE)
+    assert (library.cleared, len(library.calls)) == (1, 4)

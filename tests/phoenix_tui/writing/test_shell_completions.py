@@ -1,4 +1,4 @@
-"""Completions of a shell line: the word under the cursor, and what it may become."""
+"""Completions of shell lines and of what scripts offer: the word under the cursor, and what it may become."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.ports.extensions import Invocable, InvocableCatalogue, InvocableKind, InvocableOrigin
+from phoenix_tui.features.custom_commands import CustomCommands, parse_name
 from phoenix_tui.text.shell_words import ShellWord, quote_name, word_at
-from phoenix_tui.widgets.completions import HINT, ProgramNames, shell_completions
+from phoenix_tui.widgets.completion_popup import Token
+from phoenix_tui.widgets.completions import HINT, ProgramNames, custom_completions, shell_completions
 
 
 @pytest.mark.parametrize(
@@ -100,3 +103,51 @@ def test_a_large_folder_costs_a_bounded_look(tmp_path: Path, monkeypatch: pytest
     for number in range(30):
         (tmp_path / f"file{number}").touch()
     assert len(offered("!ls f", tmp_path)) == 10
+
+
+def one(name: str, description: str, kind: InvocableKind = InvocableKind.COMMAND, hint: str = "") -> Invocable:
+    return Invocable(name, description, "", kind, InvocableOrigin.PROJECT, Path("/c.md"), "0", argument_hint=hint)
+
+
+def custom(*found: Invocable) -> CustomCommands:
+    calls = {one.name: one for one in found} | {f"project:{one.name}": one for one in found}
+    return CustomCommands(InvocableCatalogue(by_call=calls))
+
+
+def texts(query: str, found: CustomCommands) -> list[str]:
+    line = f"/{query}"
+    return [one.text for one in custom_completions(Token(line, 0, 0, len(line)), line, found)]
+
+
+def test_beginnings_come_before_parts_letters_and_descriptions() -> None:
+    found = custom(
+        one("git:commit", "Writes it."), one("commit", "x"), one("cam-out-mint", "x"), one("save", "Commits.")
+    )
+    assert [each.name for each in found.matching("commit")] == ["commit", "git:commit", "save"]
+    assert [each.name for each in found.matching("cmt")] == ["cam-out-mint", "commit", "git:commit"]
+
+
+def test_phoenix_own_commands_with_this_beginning_come_first() -> None:
+    assert texts("comp", custom(one("compile", "x")))[:2] == ["/compact", "/compile"]
+
+
+def test_names_with_their_owner_are_offered_where_a_colon_is_typed() -> None:
+    found = custom(one("fix", "x"))
+    assert "/project:fix" not in texts("f", found)
+    assert texts("project:", found) == ["/project:fix"]
+
+
+def test_a_row_says_description_owner_and_arguments_and_runs_only_without_any() -> None:
+    found = custom(one("fix", "Fix it.", hint="ISSUE"), one("pdf", "", InvocableKind.SKILL))
+    [fix] = custom_completions(Token("/fix", 0, 0, 4), "/fix", found)[:1]
+    assert (fix.text, fix.shown, fix.meaning, fix.runs) == ("/fix", "/fix ISSUE", "Fix it. · project", False)
+    [pdf] = custom_completions(Token("/pdf", 0, 0, 4), "/pdf", found)[:1]
+    assert (pdf.meaning, pdf.runs) == ("project skill", True)
+    [hint] = custom_completions(Token("", 0, 5, 5), "/fix ", found)
+    assert (hint.text, hint.hint) == ("/fix ISSUE", True)
+    assert custom_completions(Token("", 0, 5, 5), "/pdf ", found) == []
+
+
+def test_a_call_begins_the_text_and_a_path_is_none() -> None:
+    assert parse_name("/git:commit now\nand then") == "git:commit"
+    assert [parse_name(text) for text in (" /fix", "a /fix", "/usr/bin", "/", "/-x", "//fix")] == [""] * 6
