@@ -19,7 +19,7 @@ from engine.executor.engine_settings import EngineSettings
 from engine.machine.messages import ImageBlock, Role, StopReason, TextBlock, ToolUseBlock, Usage
 from engine.ports import ImageBytes, ModelMessage, ModelReply, ModelRequest, ProviderError
 from engine.records.runs import CallPurpose
-from tests.support.engine import engine_harness
+from tests.support.engine import engine_harness, run_turn
 from tests.support.scripted_provider import Fail, Reply, Script, ScriptedProvider, Text
 from tests.support.storage import ROOT
 from tests.support.waiting import poll_blocking
@@ -68,8 +68,7 @@ async def test_a_conversation_leaves_its_replies_and_failures_there(tmp_path: Pa
     async with engine_harness(tmp_path, *script, settings=settings) as harness:
         conversation = await harness.conversation()
         for _ in range(2):
-            await conversation.say("x")
-            await conversation.wait_idle()
+            await run_turn(conversation, "x")
     names = sorted(path.name.split("_error_")[0] for path in (tmp_path / "logs").iterdir())
     assert names == ["last_messages.jsonl", "llm_api", "llm_responses.jsonl"]
 
@@ -135,8 +134,10 @@ def test_a_link_at_the_place_of_a_file_is_not_followed(tmp_path: Path) -> None:
         kept.end_of("phoenix.jsonl")
 
 
-def test_huge_texts_are_cut_and_all_files_together_are_bounded(tmp_path: Path) -> None:
-    kept, huge = all_of_it(tmp_path), "word " * 250_000
+def test_huge_texts_are_cut_and_all_files_together_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diagnostics, "ROTATE_BYTES", 256 * 1024)
+    monkeypatch.setattr(diagnostics, "LONGEST_ENTRY", 64 * 1024)
+    kept, huge = all_of_it(tmp_path), "word " * 16_000
     reply = ModelReply((TextBlock(huge),), StopReason.END_TURN, Usage(1, 1), "m")
     for _ in range(9):
         kept.record_reply(asked(*(huge for _ in range(5)), system=huge), reply, 1)
@@ -185,8 +186,7 @@ async def test_side_questions_and_compactions_are_recorded_with_their_purpose(tm
     async with engine_harness(tmp_path, provider=ScriptedProvider({"main": script}), settings=settings) as home:
         conversation = await home.conversation()
         for number in range(3):
-            await conversation.say(f"question {number}")
-            await conversation.wait_idle()
+            await run_turn(conversation, f"question {number}")
         await conversation.side.ask("And?")
         await conversation.context.compact()
         await conversation.wait_idle()
@@ -203,8 +203,7 @@ async def test_a_failed_side_question_is_recorded(tmp_path: Path) -> None:
     settings = EngineSettings(diagnostics=Diagnostics(tmp_path / "logs"))
     async with engine_harness(tmp_path, provider=provider, settings=settings) as home:
         conversation = await home.conversation()
-        await conversation.say("x")
-        await conversation.wait_idle()
+        await run_turn(conversation, "x")
         with pytest.raises(ProviderError):
             await conversation.side.ask("And?")
     (path,) = (tmp_path / "logs").glob("llm_api_error_*.json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 from engine.executor.session import Session
@@ -17,7 +18,10 @@ EVENTS = {name for name, kind in vars(events).items() if getattr(kind, "__module
 def assignments(path: Path, name: str) -> list[str]:
     """The functions of a file that assign an attribute of this name, or hand it to a copy of a session."""
     found: list[str] = []
-    for function in ast.walk(ast.parse(path.read_text())):
+    text = path.read_text()
+    if not re.search(rf"\b{name}\b", text):  # the others are not worth parsing
+        return found
+    for function in ast.walk(ast.parse(text)):
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         for node in ast.walk(function):

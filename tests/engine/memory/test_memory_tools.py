@@ -75,7 +75,7 @@ class Forgetful(LongRunProvider):
 
 
 async def test_ten_early_facts_of_a_long_run_are_found_although_no_summary_has_one(tmp_path: Path) -> None:
-    provider, tool = Forgetful(32_000, 250, checked_every=10), LongTool(scale=2)
+    provider, tool = Forgetful(32_000, 125, checked_every=10), LongTool(scale=4)
     providers = Providers(provider)
     async with engine_harness(tmp_path, tool=tool, settings=QUIET, providers=providers, memory=True) as harness:
         conversation = await harness.conversation()
