@@ -392,18 +392,8 @@ def over(command: str) -> Setup:
 
 
 SHEETS: Final = (
-    "rules",
-    "context",
-    "diff",
-    "profile",
-    "help",
-    "config",
-    "model",
-    "resume",
-    "search",
-    "find",
-    "theme",
-)
+    "rules", "context", "diff", "profile", "help", "config", "model", "resume", "search", "find", "theme",
+)  # fmt: skip
 """Commands that open one."""
 PLACES: Final[dict[str, Setup]] = (
     {
@@ -434,15 +424,10 @@ PLACES: Final[dict[str, Setup]] = (
     | {name: over(name) for name in SHEETS}
 )
 FOCUSED: Final = {
-    "Composer": "idle",
-    "ConversationList": "listed",
-    "LineInput": "key_line",
-    "AskingPanel": "asked_with_focus",
-    "QueuePanel": "queued",
-    "RoutePanel": "card_with_focus",
-    "TodoPanel": "todo_list",
-    "TranscriptView": "blocks",
-}
+    "Composer": "idle", "ConversationList": "listed", "LineInput": "key_line",
+    "AskingPanel": "asked_with_focus", "QueuePanel": "queued", "RoutePanel": "card_with_focus",
+    "TodoPanel": "todo_list", "TranscriptView": "blocks",
+}  # fmt: skip
 """Every widget of ours that can have the keys, and a place where it has them."""
 SENDS: Final = "a text of its own in the composer, and Enter: that is what sending is"
 REASON: Final = "Enter says no with the text as the reason, and the rule above says so beforehand; never a yes"

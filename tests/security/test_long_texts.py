@@ -24,36 +24,13 @@ from tools.files.content import MOST_COMPARED, FileEdit, Operation, apply_edits
 
 SIZE = 500_001
 UNITS = (
-    "漢字",
-    "a\n",
-    "漢\n",
-    "a b ",
-    "x",
-    "\t",
-    "a\u0301",
-    "\u0301",
-    "👩\u200d",
-    "🇩",
-    "❤\ufe0f",
-    "\x1b[31mx",
-    "\x07",
-    "\r",
-    "กำ",
-)
+    "漢字", "a\n", "漢\n", "a b ", "x", "\t", "a\u0301", "\u0301", "👩\u200d", "🇩", "❤\ufe0f", "\x1b[31mx", "\x07",
+    "\r", "กำ",
+)  # fmt: skip
 HOSTILE = {ascii(unit): unit * (SIZE // len(unit)) for unit in UNITS}
 PIECES = st.sampled_from([
-    "a",
-    "word ",
-    "漢字",
-    "é",
-    "👩\u200d💻",
-    "\n",
-    "  ",
-    "\t",
-    "-",
-    "\u0301",
-    "longer words here ",
-])
+    "a", "word ", "漢字", "é", "👩\u200d💻", "\n", "  ", "\t", "-", "\u0301", "longer words here ",
+])  # fmt: skip
 
 
 def whole(text: str, width: int, *, hard: bool) -> list[tuple[str, str | None]]:

@@ -14,23 +14,9 @@ from tests.support.whole_markdown import markdown_lines
 
 SIZE = 9_000
 UNITS = [
-    "[",
-    "![",
-    "![[",
-    "[a",
-    "[a](",
-    "[a\n",
-    "[[a]](b)",
-    "*",
-    "*a ",
-    "_a",
-    "~~a",
-    "`a\n",
-    "<a",
-    "&#",
-    "a|b\n",
+    "[", "![", "![[", "[a", "[a](", "[a\n", "[[a]](b)", "*", "*a ", "_a", "~~a", "`a\n", "<a", "&#", "a|b\n",
     "> - ",
-]
+]  # fmt: skip
 NESTED = "".join("  " * depth + "- a\n" for depth in range(19))
 HOSTILE = {
     **{f"many {unit!r}": unit * (SIZE // len(unit)) for unit in UNITS},
@@ -41,25 +27,8 @@ HOSTILE = {
     "columns": "|a" * 2_400 + "|\n" + "|-" * 2_400 + "|\n" + "|b|\n" * 2_400,
 }
 PIECES = st.sampled_from([
-    "[",
-    "![",
-    "](",
-    "]",
-    ")",
-    "*",
-    "_",
-    "**",
-    "~~",
-    "`",
-    "<",
-    ">",
-    "&",
-    "a",
-    " ",
-    "\n",
-    "|",
-    "- ",
-])
+    "[", "![", "](", "]", ")", "*", "_", "**", "~~", "`", "<", ">", "&", "a", " ", "\n", "|", "- ",
+])  # fmt: skip
 
 
 def steps(text: str) -> int:

@@ -131,21 +131,12 @@ def test_a_chunk_has_a_plain_size(line: bytes) -> None:
 @pytest.mark.parametrize(
     ("text", "host"),
     [
-        ("Good.Example.", "good.example"),
-        ("[::1]", "::1"),
-        ("[::ffff:7f00:1]", "127.0.0.1"),
-        ("127.0.0.1", "127.0.0.1"),
-        ("bücher.example", "xn--bcher-kva.example"),
-        ("good.example..", ""),
-        ("-good.example", ""),
-        ("good.example\r\nX: y", ""),
-        ("good.example\x00", ""),
-        ("1.2.3.4.5", ""),
-        ("example.0xff", ""),
-        ("", ""),
-        (".", ""),
+        ("Good.Example.", "good.example"), ("[::1]", "::1"), ("[::ffff:7f00:1]", "127.0.0.1"),
+        ("127.0.0.1", "127.0.0.1"), ("bücher.example", "xn--bcher-kva.example"), ("good.example..", ""),
+        ("-good.example", ""), ("good.example\r\nX: y", ""), ("good.example\x00", ""), ("1.2.3.4.5", ""),
+        ("example.0xff", ""), ("", ""), (".", ""),
     ],
-)
+)  # fmt: skip
 def test_a_host_has_one_spelling(text: str, host: str) -> None:
     assert plain_host(text) == host
 
@@ -157,15 +148,9 @@ def test_a_host_and_its_port_have_one_form(text: str) -> None:
 
 
 PRIVATE = (
-    "10.0.0.1",
-    "127.0.0.9",
-    "169.254.169.254",
-    "100.64.0.1",
-    "::1",
-    "::ffff:10.0.0.1",
-    "fd00::1",
+    "10.0.0.1", "127.0.0.9", "169.254.169.254", "100.64.0.1", "::1", "::ffff:10.0.0.1", "fd00::1",
     "64:ff9b::a00:1",
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("address", PRIVATE)

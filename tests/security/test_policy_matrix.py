@@ -74,22 +74,11 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 KIND_OF: Final = {
-    "inside": "inside",
-    "new inside": "inside",
-    "outside": "outside",
-    "link out": "outside",
-    "protected": "protected",
-    "protected deep": "protected",
-    "protected file": "protected",
-    "protected spelled": "protected",
-    "shell file": "protected outside",
-    "secret": "secret",
-    "secret link": "secret",
-    "own": "own",
-    "own link": "own",
-    "own environment": "own",
-    "own by self": "own",
-}
+    "inside": "inside", "new inside": "inside", "outside": "outside", "link out": "outside",
+    "protected": "protected", "protected deep": "protected", "protected file": "protected",
+    "protected spelled": "protected", "shell file": "protected outside", "secret": "secret",
+    "secret link": "secret", "own": "own", "own link": "own", "own environment": "own", "own by self": "own",
+}  # fmt: skip
 
 
 def expected_for_file(door: str, kind: str, mode: str, box: str, ruled: bool) -> str:

@@ -70,16 +70,11 @@ def imported(work: Path) -> str:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("-p", "--sandbox", "off", "-i", "picture.png", "list the files here"),
-        ("conversations", "list"),
-        ("conversations", "search", "anything"),
-        ("doctor",),
-        ("models",),
-        ("config", "show"),
-        ("--version",),
+        ("-p", "--sandbox", "off", "-i", "picture.png", "list the files here"), ("conversations", "list"),
+        ("conversations", "search", "anything"), ("doctor",), ("models",), ("config", "show"), ("--version",),
         ("--help",),
     ],
-)
+)  # fmt: skip
 async def test_a_command_line_imports_nothing_of_the_folder_it_stands_in(
     arguments: tuple[str, ...], repository: Path
 ) -> None:

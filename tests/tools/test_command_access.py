@@ -175,17 +175,11 @@ def test_hosts_are_read_from_the_words_of_a_command(tmp_path: Path, command: str
 @pytest.mark.parametrize(
     "command",
     [
-        "ping a.example",
-        "dig a.example",
-        "nc a.example 80",
-        "curl http://localhost:3000",
-        "curl http://127.0.0.1/",
-        "curl http://10.0.0.1/",
-        "curl http://printer.local/",
-        "npm run dev",
+        "ping a.example", "dig a.example", "nc a.example 80", "curl http://localhost:3000",
+        "curl http://127.0.0.1/", "curl http://10.0.0.1/", "curl http://printer.local/", "npm run dev",
         "python -m http.server",
     ],
-)
+)  # fmt: skip
 def test_what_cannot_use_the_proxy_needs_the_whole_network(tmp_path: Path, command: str) -> None:
     assert find_needed_hosts(command, (), tmp_path) == NeededHosts((), any_host=True)
 

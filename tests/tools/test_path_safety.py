@@ -21,16 +21,9 @@ from tools.search import ListFiles, Search
 
 LIBC = ctypes.CDLL(None)
 ESCAPES = [
-    "../secret",
-    "{outside}/secret",
-    "link",
-    "deep/../../secret",
-    "folder/secret",
-    "/proc/self/root{outside}/secret",
-    "chain",
-    "$'../secret'",
-    "~/../../../../../../{outside}/secret",
-]
+    "../secret", "{outside}/secret", "link", "deep/../../secret", "folder/secret",
+    "/proc/self/root{outside}/secret", "chain", "$'../secret'", "~/../../../../../../{outside}/secret",
+]  # fmt: skip
 
 
 @pytest.fixture

@@ -22,17 +22,9 @@ from tools.files.writing import ReadLedger
 from tools.search import FoundLine, ListFiles, Search, SearchMatches, parse
 
 ODD_NAMES = [
-    "two\nlines",
-    "esc\x1b]0;x\x07",
-    "bad\udcff",
-    "-rf",
-    "it's $'odd'",
-    "$'quoted'",
-    "tab\t",
-    " blank ",
-    "\u202eevil",
-    "back\\slash",
-]
+    "two\nlines", "esc\x1b]0;x\x07", "bad\udcff", "-rf", "it's $'odd'", "$'quoted'", "tab\t", " blank ",
+    "\u202eevil", "back\\slash",
+]  # fmt: skip
 
 
 async def test_lines_are_numbered(tmp_path: Path) -> None:

@@ -187,19 +187,12 @@ def test_the_file_keeps_both_kinds_apart_with_their_dates(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("text", "hidden"),
     [
-        ('deny = "bash(x)"', True),
-        ("deny = [1]", True),
-        ('denies = ["bash(x)"]', True),
-        ('deny = ["bash(x)"', True),
-        ('"de\\u006Ey" = ["bash(x)"', True),
-        ("allow = 1\ndeny = []", True),
-        ('projects = "deny"', True),
-        ('allow = ["x', False),
-        ("allow = 1", False),
-        ("", False),
+        ('deny = "bash(x)"', True), ("deny = [1]", True), ('denies = ["bash(x)"]', True),
+        ('deny = ["bash(x)"', True), ('"de\\u006Ey" = ["bash(x)"', True), ("allow = 1\ndeny = []", True),
+        ('projects = "deny"', True), ('allow = ["x', False), ("allow = 1", False), ("", False),
         ('deny = ["bash(x)"]', False),
     ],
-)
+)  # fmt: skip
 def test_a_broken_file_that_may_deny_something_is_named(tmp_path: Path, text: str, hidden: bool) -> None:
     path = tmp_path / "rules.toml"
     path.write_text(text)

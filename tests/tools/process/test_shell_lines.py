@@ -96,19 +96,11 @@ async def test_a_folder_that_is_gone_runs_nothing_and_the_next_line_runs_in_the_
 @pytest.mark.parametrize(
     ("line", "code"),
     [
-        ("false", 1),
-        ("exit 7", 7),
-        ("(exit 3)", 3),
-        ("nope-not-there", 127),
-        ("kill -TERM $$", None),
-        ("}", 2),
-        ("if true", 2),
-        ("set -e; false; echo not reached", 1),
-        ("cat <<X\nin a document\nX", 0),
-        ("# a remark", 0),
-        ("echo 'it'\"'\"'s'", 0),
+        ("false", 1), ("exit 7", 7), ("(exit 3)", 3), ("nope-not-there", 127), ("kill -TERM $$", None),
+        ("}", 2), ("if true", 2), ("set -e; false; echo not reached", 1), ("cat <<X\nin a document\nX", 0),
+        ("# a remark", 0), ("echo 'it'\"'\"'s'", 0),
     ],
-)
+)  # fmt: skip
 async def test_the_line_ends_as_it_would_by_itself(lines: Lines, line: str, code: int | None) -> None:
     (lines.home / "sub").mkdir()
     lines.folder = str(lines.home / "sub")

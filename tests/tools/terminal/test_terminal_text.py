@@ -112,20 +112,9 @@ def test_the_text_does_not_depend_on_how_the_stream_is_cut(size: int) -> None:
 
 
 SPECIAL = [
-    b"\x1b",
-    b"\x1b[",
-    b"\x1b]",
-    b"\x9b",
-    b"\xc2\x9b",
-    b"\r",
-    b"\n",
-    b"\b",
-    b"\t",
-    b"K",
-    b"31m",
-    b"5A",
+    b"\x1b", b"\x1b[", b"\x1b]", b"\x9b", b"\xc2\x9b", b"\r", b"\n", b"\b", b"\t", b"K", b"31m", b"5A",
     b"\x1b[2J",
-]
+]  # fmt: skip
 SPECIAL += [
     b"\x1b[99;99H",
     b"\x1b[9999999999C",
@@ -317,17 +306,10 @@ def test_modes_and_unfinished_sequences_are_bounded() -> None:
 @pytest.mark.parametrize(
     ("whole", "unfinished"),
     [
-        (b"drawn", b""),
-        (b"a\x1b[31m", b""),
-        (b"a\x1b]0;title\x07", b""),
-        (b"a", b"\x1b"),
-        (b"a", b"\x1b[38;5;2"),
-        (b"a", b"\x1b[?25"),
-        (b"a", b"\x1b("),
-        (b"a", b"\x1b]8;;https://a.example"),
-        (b"a", b"\x1b]0;title\x1b"),
-        (b"a", b"\xe2\x94"),
+        (b"drawn", b""), (b"a\x1b[31m", b""), (b"a\x1b]0;title\x07", b""), (b"a", b"\x1b"),
+        (b"a", b"\x1b[38;5;2"), (b"a", b"\x1b[?25"), (b"a", b"\x1b("), (b"a", b"\x1b]8;;https://a.example"),
+        (b"a", b"\x1b]0;title\x1b"), (b"a", b"\xe2\x94"),
     ],
-)
+)  # fmt: skip
 def test_the_rows_are_freed_before_a_sequence_that_goes_on(whole: bytes, unfinished: bytes) -> None:
     assert append_whole_screen(whole + unfinished) == whole + WHOLE_SCREEN + unfinished

@@ -91,19 +91,12 @@ def test_equal_commands_count_once_and_a_file_can_switch_all_off() -> None:
 @pytest.mark.parametrize(
     ("pattern", "name", "is_for"),
     [
-        ("", "Bash", True),
-        ("*", "Bash", True),
-        ("Bash", "Bash", True),
-        ("Edit|Bash", "Bash", True),
-        ("Bas", "Bash", False),
-        ("bash", "Bash", False),
-        ("mcp__odd", "mcp__odd__get", False),
-        ("B.*", "Bash", True),
-        ("^Ba", "Bash", True),
-        ("mcp__odd__.*", "mcp__odd__get", True),
+        ("", "Bash", True), ("*", "Bash", True), ("Bash", "Bash", True), ("Edit|Bash", "Bash", True),
+        ("Bas", "Bash", False), ("bash", "Bash", False), ("mcp__odd", "mcp__odd__get", False),
+        ("B.*", "Bash", True), ("^Ba", "Bash", True), ("mcp__odd__.*", "mcp__odd__get", True),
         ("Notebook.*|Edit", "MultiEdit", True),
     ],
-)
+)  # fmt: skip
 def test_matchers_are_names_or_expressions_anywhere_in_the_name(pattern: str, name: str, is_for: bool) -> None:
     assert not why_no_matcher(pattern)
     assert matches(pattern, name) is is_for

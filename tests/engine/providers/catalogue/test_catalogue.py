@@ -86,17 +86,9 @@ def test_a_name_that_only_begins_like_a_known_one_is_unknown(name: str) -> None:
 def test_the_windows_agree_with_genai_prices() -> None:
     """Models of the services themselves; smaller than theirs is allowed where several services offer one."""
     services = {
-        "anthropic",
-        "openai",
-        "google",
-        "x-ai",
-        "deepseek",
-        "moonshotai",
-        "minimax",
-        "mistral",
-        "cohere",
+        "anthropic", "openai", "google", "x-ai", "deepseek", "moonshotai", "minimax", "mistral", "cohere",
         "zai",
-    }
+    }  # fmt: skip
     listed = [
         (model.id, model.context_window)
         for provider in data.providers
@@ -182,17 +174,10 @@ MILLION_READ = Usage(1_000_000, 0)
 @pytest.mark.parametrize(
     "name",
     [
-        "gpt-4o",
-        "openai/gpt-4o",
-        "anthropic/claude-sonnet-5-5",
-        "us.anthropic.claude-haiku-4-5-v1:0",
-        "o3-mini",
-        "gemini-2.5-pro",
-        "groq/llama-3.1-8b-instant",
-        "gpt-oss:120b-cloud",
-        "deepseek-chat",
+        "gpt-4o", "openai/gpt-4o", "anthropic/claude-sonnet-5-5", "us.anthropic.claude-haiku-4-5-v1:0",
+        "o3-mini", "gemini-2.5-pro", "groq/llama-3.1-8b-instant", "gpt-oss:120b-cloud", "deepseek-chat",
     ],
-)
+)  # fmt: skip
 def test_what_a_service_runs_is_not_local_on_loopback(name: str) -> None:
     assert is_hosted(name)
     assert not runs_free("ollama", name)

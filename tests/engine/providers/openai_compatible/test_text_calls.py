@@ -270,18 +270,11 @@ def test_lines_that_come_in_one_piece_are_read_in_linear_time_and_shown_in_large
 
 MARKED = st.lists(
     st.sampled_from([
-        "```python\n",
-        "```",
-        "<tool_call>",
-        "</tool_calls>",
-        "<tools>",
-        "[TOOL_CALLS]",
-        "<function=bash>",
-        "a",
+        "```python\n", "```", "<tool_call>", "</tool_calls>", "<tools>", "[TOOL_CALLS]", "<function=bash>", "a",
         "\n",
     ]),
     max_size=6,
-).map("".join)
+).map("".join)  # fmt: skip
 
 
 @given(command=MARKED)
