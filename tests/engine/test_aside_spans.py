@@ -19,7 +19,7 @@ from engine.store import Store, StorePaths, open_store
 from engine.store.migrations import migrate
 from engine.store.opening import connect
 from engine.store.traces import fill_in_aside_spans
-from tests.support.engine import EngineHarness, engine_harness
+from tests.support.engine import EngineHarness, engine_harness, run_turn
 from tests.support.scripted_provider import Fail, Reply, Script, ScriptedProvider, Text
 from tests.support.storage import move, new_conversation, new_id, query, say, used
 from tools.contract import JsonObject
@@ -34,9 +34,7 @@ async def asked(
     """A conversation with one run that has ended; its model gives `aside` to questions beside runs."""
     provider = ScriptedProvider({"main": Script((DONE, DONE), aside=aside)})
     async with engine_harness(home, provider=provider, settings=settings) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        conversation = await harness.run("go")
         yield harness, conversation
 
 
@@ -65,8 +63,7 @@ async def test_a_failed_aside_names_the_kind_of_its_failure(tmp_path: Path) -> N
     async with asked(tmp_path, Reply((Fail("busy", retryable=False),))) as (harness, conversation):
         with pytest.raises(ProviderError):
             await conversation.side.ask("What was it?")
-        await conversation.say("on")
-        await conversation.wait_idle()
+        await run_turn(conversation, "on")
         found = [(one.status, one.error) for run in await asides(harness.store, conversation.id) for one in run]
         assert found == [(SpanStatus.ERROR, "server")]
 

@@ -20,7 +20,7 @@ from engine.executor.requests import Accepted, Refused
 from engine.machine.messages import Block, ImageBlock, TextBlock, ToolResultBlock, find_attachments, text_in
 from engine.ports.extensions import PromptFile, PromptFileKind
 from engine.records import PermissionMode
-from tests.support.engine import EngineHarness, PlainImages, engine_harness
+from tests.support.engine import EngineHarness, PlainImages, engine_harness, run_turn
 from tests.support.scripted_provider import Reply, Script, ScriptedCall, ScriptedProvider, Text
 from tools.contract import ToolContext
 from tools.file_tools import ReadFile, ReadImage, WriteFile
@@ -91,19 +91,10 @@ async def test_names_are_found_with_the_signs_of_a_sentence_around_them(tmp_path
 @pytest.mark.parametrize(
     "text",
     [
-        "me@a.py",
-        "@missing.py",
-        "@property\ndef a(): ...",
-        "@",
-        '@"',
-        '@""',
-        "@dir",
-        "@dir/",
-        "@@a.py",
-        "@a\0.py",
-        "@~nobody",
+        "me@a.py", "@missing.py", "@property\ndef a(): ...", "@", '@"', '@""', "@dir", "@dir/", "@@a.py",
+        "@a\0.py", "@~nobody",
     ],
-)
+)  # fmt: skip
 async def test_what_names_no_file_attaches_nothing(tmp_path: Path, text: str) -> None:
     (tmp_path / "dir").mkdir()
     (tmp_path / "a.py").write_text("text")
@@ -174,15 +165,11 @@ LONG = Reply((Text("x" * (ANSWER_LENGTH + 5) + " end of it", 3),))
 
 async def test_the_model_reads_a_digest_of_the_conversation_behind_the_users_words(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, HELLO, LONG, HELLO) as harness:
-        other = await harness.conversation()
-        await other.say("how does it begin?")
-        await other.wait_idle()
-        await other.say("and how does it end?")
-        await other.wait_idle()
+        other = await harness.run("how does it begin?")
+        await run_turn(other, "and how does it end?")
         conversation = await harness.engine.create(ConversationOptions(harness.cwd, "scripted/main"))
         text = f"go on as in @conversation:{other.id[:8]}, please"
-        await conversation.say(text)
-        await conversation.wait_idle()
+        await run_turn(conversation, text)
         [message] = harness.provider.requests[-1].messages
         own, digest = [block.text for block in message.blocks if isinstance(block, TextBlock)]
         assert own == text
@@ -205,9 +192,7 @@ async def test_a_message_that_names_no_conversation_is_refused_with_the_reason(t
 
 async def test_a_mail_address_and_a_file_are_no_conversation(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, HELLO) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("write to me@conversation:12345678 about @src/conversation.py")
-        await conversation.wait_idle()
+        await harness.run("write to me@conversation:12345678 about @src/conversation.py")
         [message] = harness.provider.requests[0].messages
         assert len(message.blocks) == 1
 
@@ -255,8 +240,7 @@ async def test_the_first_result_from_a_folder_has_its_file_and_no_later_one(tmp_
     async with engine_harness(tmp_path, *replies, tools=(ReadFile(ReadLedger()),), settings=settings()) as harness:
         conversation = await harness.conversation()
         for _ in range(2):
-            await conversation.say("go")
-            await conversation.wait_idle()
+            await run_turn(conversation, "go")
         plain = "     1\tpass"
         heading = f"[Instructions for files in {work}/sub, from {work}/sub/AGENTS.md: 9 characters]"
         assert await results(harness, conversation.id) == [plain, f"{plain}\n\n{heading}\nxxxxxxxxx", *[plain] * 3]
@@ -272,8 +256,7 @@ async def test_what_the_model_no_longer_sees_is_said_again(tmp_path: Path, work:
                 report = await conversation.context.report()
                 part = next(one for one in report.measured.parts if one.tokens and "b.py" in one.label)
                 await conversation.context.omit(part)
-            await conversation.say("go")
-            await conversation.wait_idle()
+            await run_turn(conversation, "go")
         said = [text.count("xxxxxxxxx") for text in await results(harness, conversation.id)]
         assert said == [1, 0, 1]
 
@@ -281,9 +264,7 @@ async def test_what_the_model_no_longer_sees_is_said_again(tmp_path: Path, work:
 async def test_no_more_is_added_than_there_is_room_for(tmp_path: Path, work: Path) -> None:
     tool = ReadFile(ReadLedger())
     async with engine_harness(tmp_path, read("sub/b.py"), DONE, tools=(tool,), settings=settings(40_001)) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        conversation = await harness.run("go")
         assert await results(harness, conversation.id) == ["     1\tpass"]
 
 
@@ -292,8 +273,7 @@ async def test_an_attached_file_brings_them_along_and_no_later_result_repeats_th
     async with engine_harness(tmp_path, *replies, tools=(ReadFile(ReadLedger()),), settings=settings()) as harness:
         conversation = await harness.conversation()
         for text in ("see @sub/b.py and @sub/c.py", "go", "again @sub/b.py"):
-            await conversation.say(text)
-            await conversation.wait_idle()
+            await run_turn(conversation, text)
         rows = await harness.store.messages(conversation.id)
         attached = [[block.attached for block in row.blocks if isinstance(block, TextBlock)] for row in rows]
         names = ["", "sub/b.py: 1 line", "sub/c.py: 1 line", "instructions of sub/AGENTS.md"]
@@ -326,14 +306,11 @@ async def test_every_request_of_a_run_says_what_its_first_one_said(tmp_path: Pat
     rules = Rules()
     settings = EngineSettings(instructions=rules, auto_title=False)
     async with engine_harness(tmp_path, CALL, CALL, DONE, DONE, settings=settings) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("first")
-        await conversation.wait_idle()
+        conversation = await harness.run("first")
         said = [request.system[0] for request in harness.provider.requests]
         assert len(said) == 3
         assert len(set(said)) == 1
         assert "Version 1 of the rules." in said[0]
         assert len(rules.read) == 1
-        await conversation.say("second")
-        await conversation.wait_idle()
+        await run_turn(conversation, "second")
         assert "Version 2 of the rules." in harness.provider.requests[-1].system[0]

@@ -22,7 +22,7 @@ from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
 from engine.providers.openai_compatible import OpenAiCompatibleProvider, OpenAiCompatibleSettings
 from engine.records import StoredMessage
 from engine.updates import LiveTextDropped, MessageSaved, RunEnded, StateChanged, TextArrived
-from tests.support.engine import EngineHarness, engine_harness, until
+from tests.support.engine import EngineHarness, engine_harness, run_turn, until
 from tests.support.loopback import Talk, serve
 from tests.support.loopback_anthropic import recording, start, stop, text
 from tests.support.scripted_provider import (
@@ -56,8 +56,7 @@ async def rows_of(harness: EngineHarness, conversation: Conversation) -> list[St
 
 async def test_the_text_is_stored_with_its_reason_and_a_retry_continues_it(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, BROKE, REST) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("hi")
+        conversation = await harness.start("hi")
         assert isinstance(await conversation.wait_idle(), Errored)
         rows = await rows_of(harness, conversation)
         reason = "The answer broke off here and is kept: The key was taken away."
@@ -77,11 +76,8 @@ async def test_the_text_is_stored_with_its_reason_and_a_retry_continues_it(tmp_p
 
 async def test_a_message_after_it_goes_on_in_the_same_turn_over_a_valid_history(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, BROKE, Reply((ScriptedCall("bash", "{}", "t1"),)), REST) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("hi")
-        await conversation.wait_idle()
-        await conversation.say("shorter, please")
-        await conversation.wait_idle()
+        conversation = await harness.run("hi")
+        await run_turn(conversation, "shorter, please")
         rows = await rows_of(harness, conversation)
         assert {row.turn_number for row in rows} == {0}
         asked = harness.provider.requests[1].messages
@@ -94,9 +90,7 @@ async def test_a_message_after_it_goes_on_in_the_same_turn_over_a_valid_history(
 
 async def test_after_a_restart_it_stands_there_and_can_be_resumed(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, BROKE) as harness:
-        first = await harness.conversation()
-        await first.say("hi")
-        await first.wait_idle()
+        first = await harness.run("hi")
     async with engine_harness(tmp_path, REST) as harness:
         conversation = await harness.engine.open(first.id)
         rows = await rows_of(harness, conversation)
@@ -115,8 +109,7 @@ async def test_retries_never_double_the_text_and_the_last_failure_keeps_it(
     monkeypatch.setattr("engine.machine.reply.RETRIES", 3)
     attempts = (Reply((Text(HALF), Cut())), Reply((Cut(),)), Reply((Text("The f"), Cut())), Reply((Cut(),)))
     async with engine_harness(tmp_path, *attempts) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("hi")
+        conversation = await harness.start("hi")
         assert isinstance(await conversation.wait_idle(), Errored)
         assert [pair for pair in said(await rows_of(harness, conversation)) if pair[0] == "assistant"] == [
             ("assistant", HALF)
@@ -137,8 +130,7 @@ async def test_retries_never_double_the_text_and_the_last_failure_keeps_it(
 
 async def test_a_stop_between_two_attempts_keeps_what_had_broken(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, Reply((Text(HALF), Cut()))) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("hi")
+        conversation = await harness.start("hi")
         await until(lambda: isinstance(conversation.state, AwaitingLlm) and _waits(conversation.state))
         conversation.cancel()
         await conversation.wait_idle()
@@ -158,8 +150,7 @@ async def test_a_crash_while_a_retry_waits_keeps_what_had_broken(tmp_path: Path)
     home, copy = tmp_path / "home", tmp_path / "copy"
     home.mkdir()
     async with engine_harness(home, Reply((Text(HALF), Cut()))) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("hi")
+        conversation = await harness.start("hi")
         await until(lambda: isinstance(conversation.state, AwaitingLlm) and _waits(conversation.state))
         shutil.copytree(home, copy)  # as after the death of a process: its lock is free there
     for _ in range(2):
@@ -184,9 +175,7 @@ async def test_the_time_limit_of_a_run_keeps_the_text_that_stood_there(tmp_path:
 
 async def test_a_copy_and_an_export_keep_that_it_broke_off(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, BROKE) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("hi")
-        await conversation.wait_idle()
+        conversation = await harness.run("hi")
         fork = await harness.engine.fork(conversation.id)
         assert [row.cut for row in await rows_of(harness, fork) if row.cut] == ["The key was taken away."]
 
@@ -195,9 +184,7 @@ async def test_a_sub_agent_that_breaks_hands_its_text_to_its_parent(tmp_path: Pa
     spawn = Reply((ScriptedCall("spawn_agents", '{"tasks": [{"task": "TASK 1"}]}', "s1"),))
     child = Reply((Text("It is in a.py"), Fail("Not allowed.", "auth", retryable=False)), when="TASK 1")
     async with engine_harness(tmp_path, spawn, child, REST) as harness:
-        parent = await harness.conversation()
-        await parent.say("look")
-        await parent.wait_idle()
+        parent = await harness.run("look")
         result = next(row for row in await rows_of(harness, parent) if row.origin is Origin.TOOL)
         assert "failed: Not allowed." in str(result.blocks)
         assert "It is in a.py" in str(result.blocks)
@@ -301,13 +288,11 @@ async def test_however_a_stream_breaks_its_text_is_kept_and_the_next_message_goe
         conversation = await harness.engine.create(ConversationOptions(harness.cwd, "x/m"))
         seen: list[Any] = []
         await conversation.subscribe(seen.append)
-        await conversation.say("hi")
-        assert isinstance(await conversation.wait_idle(), Errored)
+        assert isinstance(await run_turn(conversation, "hi"), Errored)
         rows = await rows_of(harness, conversation)
         assert said(rows)[:2] == [("user", "hi"), ("assistant", HALF)]
         assert rows[1].cut.endswith((".", "gone")), "one sentence"
-        await conversation.say("go on")
-        assert isinstance(await conversation.wait_idle(), Idle)
+        assert isinstance(await run_turn(conversation, "go on"), Idle)
         assert said(await rows_of(harness, conversation))[-1] == ("assistant", "All of it")
         assert len([update for update in seen if isinstance(update, MessageSaved)]) == 5
 
@@ -319,8 +304,7 @@ EMPTY = Reply((Text('<tool_call>{"name": "bash"}</tool_call>'),))
 async def talk(harness: EngineHarness, *said: str) -> list[StoredMessage]:
     conversation = await harness.conversation()
     for line in said:
-        await conversation.say(line)
-        await conversation.wait_idle()
+        await run_turn(conversation, line)
     return await harness.store.messages(conversation.id)
 
 
@@ -385,8 +369,7 @@ async def test_a_reply_that_is_nothing_but_remains_is_asked_for_again_like_an_em
 async def test_nothing_but_remains_for_ever_ends_in_an_error(tmp_path: Path) -> None:
     provider = ScriptedProvider({"main": Script((EMPTY,) * 9)})
     async with engine_harness(tmp_path, provider=provider) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("hi")
+        conversation = await harness.start("hi")
         state = await conversation.wait_idle()
         assert isinstance(state, Errored)
         assert state.kind == "empty"
@@ -406,14 +389,12 @@ async def test_a_reply_of_a_megabyte_is_cleaned_too(tmp_path: Path) -> None:
 
 async def test_no_reply_ends_the_run_well_and_is_kept_and_never_sent(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, Reply((Text("NO_REPLY"),)), Reply((Text("So"),))) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("hi")
+        conversation = await harness.start("hi")
         assert isinstance(await conversation.wait_idle(), Idle)
         [_, row] = await harness.store.messages(conversation.id)
         assert (row.silent, row.blocks) == (True, (TextBlock("NO_REPLY"),))
         assert [ended.status for ended in harness.seen(RunEnded)] == ["success"]
-        await conversation.say("again")
-        await conversation.wait_idle()
+        await run_turn(conversation, "again")
         assert sent(harness) == [("user", "hi|again")]
         rows = await harness.store.messages(conversation.id)
         assert [row.turn_number for row in rows] == [0, 0, 1, 1], "the silent reply ends its turn"

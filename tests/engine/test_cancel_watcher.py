@@ -12,7 +12,7 @@ from engine.machine.states import AwaitingSubagents, Idle, is_busy
 from engine.records import QueuedMessage
 from engine.store import Store, StorePaths, open_store
 from tests.engine.test_event_log import HELLO, spawns
-from tests.support.engine import EngineHarness, StubTool, engine_harness, until
+from tests.support.engine import EngineHarness, StubTool, engine_harness, run_turn, until
 from tests.support.scripted_provider import Hang, Reply, ScriptedCall, Text
 from tests.support.storage import query
 
@@ -50,15 +50,13 @@ async def test_it_looks_while_a_run_is_under_way_and_never_between_runs(tmp_path
     async with engine_harness(tmp_path, HELLO) as harness:
         conversation = await harness.conversation()
         assert not looks(harness)
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
         await until(lambda: not looks(harness))
 
 
 async def test_a_request_stops_the_run_and_holds_the_queue_as_esc_does(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, HANGS) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("go")
+        conversation = await harness.start("go")
         await conversation.queue.add("later")
         run_id = await requested(harness, conversation.id)
         assert isinstance(await conversation.wait_idle(), Idle)
@@ -73,8 +71,7 @@ async def test_a_request_reaches_a_tool_and_its_processes(tmp_path: Path) -> Non
     tool = StubTool(release=asyncio.Event())
     call = Reply((ScriptedCall("bash", '{"command": "one"}'),))
     async with engine_harness(tmp_path, call, tool=tool) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("go")
+        conversation = await harness.start("go")
         await tool.started.wait()
         await requested(harness, conversation.id)
         await conversation.wait_idle()
@@ -84,8 +81,7 @@ async def test_a_request_reaches_a_tool_and_its_processes(tmp_path: Path) -> Non
 async def test_a_request_for_one_sub_agent_leaves_the_others_at_work(tmp_path: Path) -> None:
     hang = Reply((Hang(),), when="TASK", always=True)
     async with engine_harness(tmp_path, spawns("TASK one", "TASK two"), hang) as harness:
-        parent = await harness.conversation()
-        await parent.say("begin")
+        parent = await harness.start("begin")
         await until(lambda: isinstance(parent.state, AwaitingSubagents) and len(harness.provider.requests) == 3)
         first, second = await harness.store.agents.rows(parent.id)
         await requested(harness, first.id)
@@ -96,9 +92,7 @@ async def test_a_request_for_one_sub_agent_leaves_the_others_at_work(tmp_path: P
 
 async def test_a_run_that_has_ended_takes_no_request_and_an_old_one_never_stops_the_next(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, HELLO, HANGS) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        conversation = await harness.run("go")
         [ended] = await harness.store.runs.newest(conversation.id, 9)
         async with other(harness) as store:
             assert not await store.runs.request_cancel(conversation.id, ended.record.id, 5.0)
@@ -125,8 +119,7 @@ async def test_two_callers_that_choose_one_id_get_one_run(tmp_path: Path) -> Non
 
 async def test_a_request_for_a_conversation_of_another_process_is_left_alone(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, HANGS) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("go")
+        conversation = await harness.start("go")
         async with other(harness) as store:
             [run] = await store.runs.newest(conversation.id, 9)
             assert run.owner_pid is not None

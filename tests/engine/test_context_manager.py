@@ -18,7 +18,7 @@ from engine.machine.messages import Usage
 from engine.machine.states import Errored, Idle
 from engine.machine.views import OmissionKind
 from engine.updates import ContextChanged
-from tests.support.engine import EngineHarness, StubTool, engine_harness, until
+from tests.support.engine import EngineHarness, StubTool, engine_harness, run_turn, until
 from tests.support.instructions import FixedInstructions
 from tests.support.scripted_provider import WINDOW, Fail, Hang, Reply, ScriptedCall, Text
 
@@ -82,13 +82,11 @@ async def test_pruning_shortens_then_clears_and_each_step_is_undone(tmp_path: Pa
         assert first.after < 18_000
         told = harness.seen(ContextChanged)[-1]
         assert (told.tokens, told.estimated) == (first.after, True)
-        await conversation.say("[go] shortened?")
-        await conversation.wait_idle()
+        await run_turn(conversation, "[go] shortened?")
         assert "\\n...\\n" in sent(harness)
         assert isinstance(await conversation.context.prune(), Edited)
         assert await conversation.context.prune() == Refused(context_manager.NOTHING_TO_SHORTEN)
-        await conversation.say("[go] cleared?")
-        await conversation.wait_idle()
+        await run_turn(conversation, "[go] cleared?")
         assert CLEARED in sent(harness)
         assert isinstance(await conversation.context.undo(), Edited)
         assert [each.kind for each in conversation.record.omitted] == [OmissionKind.SHORTENED]
@@ -104,15 +102,13 @@ async def test_an_image_leaves_every_later_request_and_comes_back(tmp_path: Path
         assert harness.provider.requests[-1].images
         assert isinstance(await conversation.context.strip_images(), Edited)
         assert await conversation.context.strip_images() == Refused(context_manager.NO_IMAGES)
-        await conversation.say("[go] without it")
-        await conversation.wait_idle()
+        await run_turn(conversation, "[go] without it")
         assert harness.provider.requests[-1].images == {}
         assert REMOVED_IMAGE in sent(harness)
         gone = part(await conversation.context.report(), Filling.IMAGES)
         assert (gone.omission, gone.tokens) == (OmissionKind.IMAGE, 0)
         assert isinstance(await conversation.context.put_back(gone), Edited)
-        await conversation.say("[go] with it")
-        await conversation.wait_idle()
+        await run_turn(conversation, "[go] with it")
         assert harness.provider.requests[-1].images
 
 
@@ -146,8 +142,7 @@ async def test_the_view_before_a_summary_is_put_back_with_every_message(tmp_path
         assert again.after >= report.earlier.tokens > again.before
         assert conversation.record.summary == ""
         await conversation.context.put_back()
-        await conversation.say("[go] all of it")
-        await conversation.wait_idle()
+        await run_turn(conversation, "[go] all of it")
         assert harness.provider.requests[-1].messages[: len(whole)] == whole
         assert await conversation.context.restore() == Refused(context_manager.NEVER_COMPACTED)
 
@@ -170,8 +165,7 @@ async def test_what_was_left_out_survives_a_restart_and_a_fork_up_to_the_cut(tmp
 async def test_nothing_is_changed_while_a_run_is_under_way_or_another_process_owns_it(tmp_path: Path) -> None:
     tool = StubTool(release=asyncio.Event())
     async with engine_harness(tmp_path, *REPLIES, tool=tool, settings=SETTINGS) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("[go] on")
+        conversation = await harness.start("[go] on")
         await tool.started.wait()
         report = await conversation.context.report()
         assert report.measured.messages == 2

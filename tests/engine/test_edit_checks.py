@@ -55,9 +55,7 @@ async def test_the_model_and_the_diff_have_the_same_new_errors(tmp_path: Path) -
         ) as harness,
     ):
         checks.answers.allowed.add(harness.cwd)
-        conversation = await harness.conversation()
-        await conversation.say("begin")
-        await conversation.wait_idle()
+        await harness.run("begin")
         first, second, third = results(harness)
         assert first == "Created a.py: +1 lines.\n\n[Language server scripted: no new errors]"
         assert second == (
@@ -85,8 +83,7 @@ async def test_findings_that_come_late_join_the_next_result_and_a_row_shows_them
         ) as harness,
     ):
         checks.answers.allowed.add(harness.cwd)
-        conversation = await harness.conversation()
-        await conversation.say("begin")
+        conversation = await harness.start("begin")
         await tool.started.wait()
         await until(lambda: checks.checker._late)
         assert tool.release is not None
@@ -108,8 +105,7 @@ async def test_esc_frees_at_once_while_a_server_is_asked(tmp_path: Path) -> None
         ) as harness,
     ):
         checks.answers.allowed.add(harness.cwd)
-        conversation = await harness.conversation()
-        await conversation.say("begin")
+        conversation = await harness.start("begin")
         await until(
             lambda: (harness.cwd / "a.py").exists() and any(one.pid for one in checks.checker.servers_of(harness.cwd))
         )
@@ -134,8 +130,6 @@ async def test_a_failed_edit_and_other_tools_are_not_checked(tmp_path: Path) -> 
     ):
         checks.answers.allowed.add(harness.cwd)
         (harness.cwd / "a.py").write_text(CLEAN)  # never read, so that it may not be written
-        conversation = await harness.conversation()
-        await conversation.say("begin")
-        await conversation.wait_idle()
+        await harness.run("begin")
         assert not any("Language server" in text for text in results(harness))
         assert checks.checker.servers_of(harness.cwd) == []

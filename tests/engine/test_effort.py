@@ -17,7 +17,7 @@ from engine.records import PermissionMode
 from engine.run_options import LEVELS, Effort, nearest
 from engine.store import StorePaths, open_store
 from engine.updates import Noticed
-from tests.support.engine import EngineHarness, StubTool, engine_harness, until
+from tests.support.engine import EngineHarness, StubTool, engine_harness, run_turn, until
 from tests.support.scripted_provider import Reply, Script, ScriptedCall, ScriptedProvider, Text
 
 LOOKS = Reply((ScriptedCall("bash", '{"command": "ls"}', "t1"),))
@@ -65,19 +65,15 @@ async def test_a_conversation_begins_with_its_effort_and_a_change_counts_from_th
         await until(tool.started.is_set)
         await conversation.change(ConversationChanges(effort=Effort.LOW))
         await conversation.wait_idle()
-        await conversation.say("again")
-        await conversation.wait_idle()
+        await run_turn(conversation, "again")
         await conversation.change(ConversationChanges(effort=Effort.DEFAULT))
-        await conversation.say("again")
-        await conversation.wait_idle()
+        await run_turn(conversation, "again")
     assert sent(harness) == [Effort.HIGH, Effort.HIGH, Effort.LOW, Effort.DEFAULT]
 
 
 async def test_an_effort_is_stored_and_goes_with_a_fork_and_through_export_and_import(tmp_path: Path) -> None:
     async with engine_harness(tmp_path / "one", DONE) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("hello")
-        await conversation.wait_idle()
+        conversation = await harness.run("hello")
         await conversation.change(ConversationChanges(effort=Effort.MAX))
         fork = await harness.engine.fork(conversation.id)
         part = await harness.engine.fork(conversation.id, 1)
@@ -106,8 +102,7 @@ async def test_a_sub_agent_has_the_effort_of_its_profile_or_else_its_parents(
         harness.engine.ports.profiles.resolve = lambda name, cwd: profile  # type: ignore[method-assign]  # the one of the test
         parent = await harness.conversation()
         await parent.change(ConversationChanges(effort=Effort.HIGH))
-        await parent.say("begin")
-        await parent.wait_idle()
+        await run_turn(parent, "begin")
     assert sent(harness) == [Effort.HIGH, taken, Effort.HIGH]
 
 
@@ -133,7 +128,5 @@ class NoticingProvider(ScriptedProvider):
 async def test_what_a_provider_says_about_a_refusal_reaches_the_user(tmp_path: Path) -> None:
     provider = NoticingProvider({"main": Script((DONE,))})
     async with engine_harness(tmp_path, provider=provider) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("hello")
-        await conversation.wait_idle()
+        await harness.run("hello")
         assert [notice.text for notice in harness.seen(Noticed)] == ["m does not accept effort max"]

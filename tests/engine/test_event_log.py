@@ -35,7 +35,7 @@ from engine.records.events import EventKind
 from engine.updates import LiveTextDropped, Noticed, StateChanged, TextArrived, ToolDrafted
 from tests.engine.test_restart import killed_at
 from tests.support.crash_child import STAGES
-from tests.support.engine import EngineHarness, StubTool, engine_harness, until
+from tests.support.engine import EngineHarness, StubTool, engine_harness, run_turn, until
 from tests.support.event_lines import lines_of, rows_of
 from tests.support.scripted_provider import WINDOW, Fail, Hang, Reply, ScriptedCall, Text
 
@@ -68,15 +68,13 @@ NOTED = "message.persisted system/notice"
 async def said(harness: EngineHarness, *texts: str) -> Conversation:
     conversation = await harness.conversation()
     for text in texts:
-        await conversation.say(text)
-        await conversation.wait_idle()
+        await run_turn(conversation, text)
     return conversation
 
 
 async def said_more(harness: EngineHarness, text: str) -> None:
     [conversation] = harness.engine.live()
-    await conversation.say(text)
-    await conversation.wait_idle()
+    await run_turn(conversation, text)
 
 
 async def test_a_reply_in_words_leaves_its_events_with_ids_and_figures(tmp_path: Path) -> None:
@@ -192,8 +190,7 @@ async def test_a_cancel_leaves_its_events_in_every_state(
 ) -> None:
     tool = StubTool(release=asyncio.Event())
     async with engine_harness(tmp_path, reply, tool=tool) as harness:
-        conversation = await harness.conversation(mode)
-        await conversation.say("go")
+        conversation = await harness.start("go", mode)
         await until(lambda: reached(conversation.state))
         if reached is is_tool:
             await tool.started.wait()
@@ -206,8 +203,7 @@ async def test_a_cancel_leaves_its_events_in_every_state(
 
 async def test_a_cancel_while_a_reply_arrives_keeps_its_text_and_its_events(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, Reply((Text("half"), Hang()))) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("go")
+        conversation = await harness.start("go")
         await until(lambda: harness.seen(TextArrived))
         conversation.cancel()
         await conversation.wait_idle()
@@ -318,8 +314,7 @@ def _in_order(lines: list[str]) -> list[str]:
 
 async def test_esc_on_sub_agents_is_the_end_of_each(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, spawns("TASK one"), Reply((Hang(),), when="TASK one", always=True)) as harness:
-        parent = await harness.conversation()
-        await parent.say("begin")
+        parent = await harness.start("begin")
         await until(lambda: isinstance(parent.state, AwaitingSubagents) and harness.provider.requests[1:])
         parent.cancel()
         await parent.wait_idle()

@@ -17,7 +17,7 @@ from engine.machine.messages import TextBlock, ToolStatus
 from engine.machine.states import AwaitingLlm, Idle, ToolExecuting, is_busy
 from engine.ports import ConversationChanges
 from engine.updates import ConversationChanged, MessageSaved, Snapshot, StateChanged, ToolEnded, Update
-from tests.support.engine import EngineHarness, StubTool, engine_harness, until
+from tests.support.engine import EngineHarness, StubTool, engine_harness, run_turn, until
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 
 HELLO = Reply((Text("Hello."),))
@@ -52,8 +52,7 @@ async def test_what_the_owner_stores_is_told_in_order(tmp_path: Path) -> None:
     assert tool.release is not None
     async with engine_harness(tmp_path, HELLO, BASH, AGAIN, tool=tool) as owner, engine_harness(tmp_path) as second:
         conversation = await owner.conversation()
-        await conversation.say("one")
-        await conversation.wait_idle()
+        await run_turn(conversation, "one")
         async with watched(second, conversation) as (other, seen):
             assert isinstance(seen[0], Snapshot)
             assert len(seen[0].messages) == 2
@@ -85,8 +84,7 @@ async def test_a_title_of_the_owner_is_told(tmp_path: Path) -> None:
 async def test_a_window_has_the_conversation_once_its_owner_lets_go(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, HELLO) as owner, engine_harness(tmp_path, AGAIN) as second:
         conversation = await owner.conversation()
-        await conversation.say("one")
-        await conversation.wait_idle()
+        await run_turn(conversation, "one")
         async with watched(second, conversation) as (other, seen):
             assert other.read_only
             await owner.engine.forget(conversation.id)
@@ -110,8 +108,7 @@ async def test_of_two_windows_one_has_it_and_the_other_follows_that_one(tmp_path
             await until(lambda: not (one.read_only and other.read_only))
             writer, reader = (other, one) if one.read_only else (one, other)
             assert reader.read_only
-            await writer.say("mine")
-            await writer.wait_idle()
+            await run_turn(writer, "mine")
             await until(lambda: reader.record.message_count == 2)
 
 

@@ -27,7 +27,7 @@ from engine.machine.messages import (
 from engine.machine.states import Idle
 from engine.machine.texts import INTERRUPTED
 from engine.ports import AppendMessage
-from tests.support.engine import EngineHarness, engine_harness
+from tests.support.engine import EngineHarness, engine_harness, run_turn
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tests.support.storage import move, new_id, query
 
@@ -68,8 +68,7 @@ async def asked_after(harness: EngineHarness, history: Sequence[Said]) -> list[S
     before = await harness.store.messages(conversation.id)
     await harness.engine.forget(conversation.id)
     again = await harness.engine.open(conversation.id)
-    await again.say("next")
-    await again.wait_idle()
+    await run_turn(again, "next")
     after = await harness.store.messages(conversation.id)
     assert after[: len(before)] == before, "the store keeps what it has"
     numbers = [message.message_number for message in after]
@@ -160,16 +159,13 @@ async def test_a_message_that_cannot_be_read_costs_only_itself(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, stored: str, text: str
 ) -> None:
     async with engine_harness(tmp_path, HELLO, HELLO) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("first")
-        await conversation.wait_idle()
+        conversation = await harness.run("first")
         await harness.engine.forget(conversation.id)
         sql = "UPDATE messages SET content_json = ?, usage_json = 'x', flags_json = '[]' WHERE seq = 2"
         query(harness.store.path, sql, stored)
         with caplog.at_level(logging.WARNING, "engine.store.messages"):
             again = await harness.engine.open(conversation.id)
-            await again.say("next")
-            await again.wait_idle()
+            await run_turn(again, "next")
         messages = await harness.store.messages(conversation.id)
         assert messages[1].blocks == (TextBlock(f"(Phoenix cannot read this part) {text}"),)
         assert (messages[1].usage, messages[1].cut) == (None, "")
@@ -180,9 +176,7 @@ async def test_a_message_that_cannot_be_read_costs_only_itself(
 
 async def test_a_part_that_cannot_be_read_leaves_the_others_of_its_message(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, HELLO) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("first")
-        await conversation.wait_idle()
+        conversation = await harness.run("first")
         await harness.engine.forget(conversation.id)
         parts = '[{"type":"text","text":"before"},{"type":"video"},{"type":"text","text":"after"}]'
         query(harness.store.path, "UPDATE messages SET content_json = ? WHERE seq = 2", parts)
@@ -203,8 +197,7 @@ async def test_only_the_newest_turns_are_sent_and_all_are_kept(tmp_path: Path) -
     async with engine_harness(tmp_path, *replies, settings=EngineSettings(history_turns=2)) as harness:
         conversation = await harness.conversation()
         for n in range(4):
-            await conversation.say(f"ask {n}")
-            await conversation.wait_idle()
+            await run_turn(conversation, f"ask {n}")
         assert sent(harness) == ["ask 2", "answer 2", "ask 3"]
         assert len(await harness.store.messages(conversation.id)) == 8
         report = await conversation.context.report()
@@ -218,8 +211,7 @@ async def test_an_id_of_a_call_that_is_no_longer_sent_is_not_used_again(tmp_path
     async with engine_harness(tmp_path, *script, settings=EngineSettings(history_turns=1)) as harness:
         conversation = await harness.conversation()
         for text in ("first", "second"):
-            await conversation.say(text)
-            await conversation.wait_idle()
+            await run_turn(conversation, text)
         rows = await harness.store.messages(conversation.id)
         calls = [block.id for row in rows for block in row.blocks if isinstance(block, ToolUseBlock)]
         assert calls == ["call_0", "call_0_dedup_1"]
@@ -240,8 +232,7 @@ async def test_an_id_of_a_call_that_was_summarized_is_not_used_again(tmp_path: P
         await conversation.wait_idle()
         assert conversation.record.context_start_seq > 4
         for text in ("again", "and again"):
-            await conversation.say(text)
-            assert isinstance(await conversation.wait_idle(), Idle)
+            assert isinstance(await run_turn(conversation, text), Idle)
         rows = await harness.store.messages(conversation.id)
         calls = [block.id for row in rows for block in row.blocks if isinstance(block, ToolUseBlock)]
         assert calls == ["call_0", "call_0_dedup_1", "call_0_dedup_2"]

@@ -14,7 +14,7 @@ from engine.machine.messages import TextBlock, ToolResultBlock
 from engine.machine.states import is_busy
 from engine.ports import ConversationChanges, StorageError
 from engine.records import StoredMessage
-from tests.support.engine import EngineHarness, StubTool, engine_harness, until
+from tests.support.engine import EngineHarness, StubTool, engine_harness, run_turn, until
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tests.support.storage import query
 
@@ -40,8 +40,7 @@ async def test_a_new_one_is_created_a_running_one_queues_and_a_resting_one_goes_
     tool = StubTool(release=asyncio.Event())
     assert tool.release is not None
     async with engine_harness(tmp_path, CALLS, *REPLIES, tool=tool) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("first")
+        conversation = await harness.start("first")
         await tool.started.wait()
         assert isinstance(await conversation.say("second"), Refused)
         assert isinstance(await conversation.queue.add("second"), Accepted)
@@ -49,8 +48,7 @@ async def test_a_new_one_is_created_a_running_one_queues_and_a_resting_one_goes_
         await until(lambda: len(harness.provider.requests) == 3 and not is_busy(conversation.state))
         await harness.engine.forget(conversation.id)
         again = await harness.engine.open(conversation.id)
-        await again.say("third")
-        await again.wait_idle()
+        await run_turn(again, "third")
         messages = await harness.store.messages(conversation.id)
         assert words(messages) == [
             *("first", "ran sleep", "Slept.", "second", "Yes.", "third", "Again."),
@@ -67,8 +65,7 @@ async def test_a_known_id_is_never_created_a_second_time(tmp_path: Path) -> None
     async with engine_harness(tmp_path, Reply((Text("Hello."),))) as harness:
         options = ConversationOptions(harness.cwd, "scripted/main", id="mine")
         conversation = await harness.engine.create(options)
-        await conversation.say("hello")
-        await conversation.wait_idle()
+        await run_turn(conversation, "hello")
         with pytest.raises(StorageError, match="The conversation mine already exists"):
             await harness.engine.create(options)
         assert words(await harness.store.messages("mine")) == ["hello", "Hello."]
@@ -123,8 +120,7 @@ async def test_a_sub_agent_is_created_reads_on_while_it_works_and_is_reactivated
         Reply((Text("ok"),), always=True),
         tool=tool,
     ) as harness:
-        parent = await harness.conversation()
-        await parent.say("begin")
+        parent = await harness.start("begin")
         await tool.started.wait()
         agent_id = (await harness.store.agents.rows(parent.id))[0].id
         sub_agents = harness.engine.sub_agents
@@ -170,9 +166,7 @@ async def test_the_run_of_a_sub_agent_is_stored_with_its_limits_and_the_run_it_w
         Reply((ScriptedCall("spawn_agents", tasks, "s1"),), when="begin"),
         Reply((Text("Done."),), when="Sub-agent results"),
     ) as harness:
-        parent = await harness.conversation()
-        await parent.say("begin")
-        await parent.wait_idle()
+        await harness.run("begin")
         sql = "SELECT id, type, priority, timeout_ms, parent_run_id FROM runs ORDER BY rowid"
         own, agents = query(harness.store.path, sql)
         assert own[1:] == ("general", "normal", 0, None)  # no limit

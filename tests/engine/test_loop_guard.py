@@ -11,7 +11,7 @@ from engine.executor.loop_guard import LoopGuard, LoopVerdict
 from engine.machine.messages import Origin, TextBlock, ToolCall, ToolResultBlock
 from engine.machine.states import Idle
 from engine.updates import MessageSaved, RunEnded
-from tests.support.engine import EngineHarness, StubTool, engine_harness
+from tests.support.engine import EngineHarness, StubTool, engine_harness, run_turn
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tools.contract import ToolClass
 
@@ -28,8 +28,7 @@ def results(harness: EngineHarness) -> list[str]:
 
 async def test_the_third_time_is_said_and_the_fifth_ends_the_run(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, *asks(times=140)) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("go")
+        conversation = await harness.start("go")
         assert isinstance(await conversation.wait_idle(), Idle)
         assert len(harness.tool.calls) == 5
         assert ["3 times. " in text for text in results(harness)] == [False, False, True, False, False]
@@ -43,11 +42,8 @@ async def test_the_third_time_is_said_and_the_fifth_ends_the_run(tmp_path: Path)
 
 async def test_the_next_message_begins_to_count_anew(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, *asks(times=9), Reply((Text("done"),))) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
-        await conversation.say("again")
-        await conversation.wait_idle()
+        conversation = await harness.run("go")
+        await run_turn(conversation, "again")
         assert [ended.error_code for ended in harness.seen(RunEnded)] == ["loop", ""]
 
 
@@ -55,9 +51,7 @@ async def test_a_sub_command_that_is_never_run_counts_too(tmp_path: Path) -> Non
     """Each call names other arguments, and each gets the same refusal."""
     script = [Reply((ScriptedCall("nothing", f'{{"n": {n}}}'),)) for n in range(20)]
     async with engine_harness(tmp_path, *script) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await harness.run("go")
         assert len(harness.provider.requests) == 6
         (ended,) = harness.seen(RunEnded)
         assert ended.error_code == "loop"
@@ -67,9 +61,7 @@ async def test_forty_different_reads_end_no_run(tmp_path: Path) -> None:
     tool = StubTool("read_file", ToolClass.READ)
     script = [Reply((ScriptedCall("read_file", f'{{"command": "{n}"}}'),)) for n in range(40)]
     async with engine_harness(tmp_path, *script, Reply((Text("read"),)), tool=tool) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await harness.run("go")
         assert len(tool.calls) == 40
         (ended,) = harness.seen(RunEnded)
         assert ended.status == "success"
@@ -280,9 +272,7 @@ async def test_a_model_reads_the_warning_about_eight_calls_that_it_made_at_once(
     """Each is refused alike, like eight searches without a match."""
     calls = tuple(ScriptedCall("nothing", f'{{"n": {n}}}') for n in range(8))
     async with engine_harness(tmp_path, Reply(calls), Reply((Text("I see"),))) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await harness.run("go")
         (ended,) = harness.seen(RunEnded)
         assert ended.status == "success"
         assert [text.count("at 9 the run ends") for text in results(harness)] == [0, 0, 0, 1, 1, 1, 1, 1]

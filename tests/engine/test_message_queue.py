@@ -48,8 +48,7 @@ async def rested(conversation: Conversation, condition: Callable[[], object]) ->
 
 async def test_what_was_queued_while_the_agent_worked_is_sent_one_by_one_in_order(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, HELLO, HELLO, HELLO) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("first")
+        conversation = await harness.start("first")
         assert isinstance(await conversation.queue.add("second"), Accepted)
         assert isinstance(await conversation.queue.add("third", caps=RunCaps(max_turns=3)), Accepted)
         await rested(conversation, lambda: len(harness.provider.requests) == 3)
@@ -61,8 +60,7 @@ async def test_what_was_queued_while_the_agent_worked_is_sent_one_by_one_in_orde
 
 async def test_the_message_leaves_the_queue_in_the_very_transaction_that_stores_it(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, HELLO, HANGS) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("first")
+        conversation = await harness.start("first")
         await conversation.queue.add("second")
         states: list[tuple[list[str], int]] = []
         stored = harness.store.commit
@@ -82,8 +80,7 @@ async def test_the_message_leaves_the_queue_in_the_very_transaction_that_stores_
 
 async def test_a_stop_holds_the_queue_until_the_user_goes_on(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, HANGS, HELLO) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("first")
+        conversation = await harness.start("first")
         await until(lambda: len(harness.provider.requests) == 1)
         await conversation.queue.add("second")
         conversation.cancel()
@@ -98,8 +95,7 @@ async def test_a_stop_holds_the_queue_until_the_user_goes_on(tmp_path: Path) -> 
 
 async def test_a_held_queue_that_is_emptied_is_told_as_empty(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, HANGS) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("first")
+        conversation = await harness.start("first")
         await until(lambda: len(harness.provider.requests) == 1)
         await conversation.queue.add("second")
         conversation.cancel()
@@ -110,8 +106,7 @@ async def test_a_held_queue_that_is_emptied_is_told_as_empty(tmp_path: Path) -> 
 
 async def test_a_message_queued_in_the_moment_of_a_stop_is_held_too(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, HANGS) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("first")
+        conversation = await harness.start("first")
         await until(lambda: len(harness.provider.requests) == 1)
         adding = asyncio.create_task(conversation.queue.add("second"))
         await asyncio.sleep(0)
@@ -123,8 +118,7 @@ async def test_a_message_queued_in_the_moment_of_a_stop_is_held_too(tmp_path: Pa
 
 async def test_an_error_holds_the_queue_and_a_good_retry_lets_it_go_on(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, Reply((Fail("no key", "auth", retryable=False),)), HELLO, HELLO) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("first")
+        conversation = await harness.start("first")
         await conversation.queue.add("second")
         assert isinstance(await conversation.wait_idle(), Errored)
         assert (texts(conversation), conversation.queue.held) == (["second"], True)
@@ -137,8 +131,7 @@ async def test_an_error_holds_the_queue_and_a_good_retry_lets_it_go_on(tmp_path:
 
 async def test_a_restart_sends_nothing_and_keeps_what_waits_in_order(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, HANGS) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("first")
+        conversation = await harness.start("first")
         await until(lambda: len(harness.provider.requests) == 1)
         for text in ("one", "two", "three"):
             await conversation.queue.add(text)
@@ -156,8 +149,7 @@ async def test_a_restart_sends_nothing_and_keeps_what_waits_in_order(tmp_path: P
 
 async def test_interrupt_and_send_goes_ahead_of_the_queue_and_does_not_hold_it(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, HANGS, HELLO, HELLO) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("first")
+        conversation = await harness.start("first")
         await until(lambda: len(harness.provider.requests) == 1)
         await conversation.queue.add("later")
         await conversation.interrupt_and_say("now")
@@ -167,8 +159,7 @@ async def test_interrupt_and_send_goes_ahead_of_the_queue_and_does_not_hold_it(t
 
 async def test_one_of_the_queue_is_sent_now_and_the_others_follow(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, HANGS, HELLO, HELLO) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("first")
+        conversation = await harness.start("first")
         await until(lambda: len(harness.provider.requests) == 1)
         await conversation.queue.add("one")
         await conversation.queue.add("two")
@@ -179,8 +170,7 @@ async def test_one_of_the_queue_is_sent_now_and_the_others_follow(tmp_path: Path
 
 async def test_a_queued_message_is_edited_removed_and_gone_ones_are_refused(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, HANGS) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("first")
+        conversation = await harness.start("first")
         await until(lambda: len(harness.provider.requests) == 1)
         queue = conversation.queue
         await queue.add("one")
@@ -198,8 +188,7 @@ async def test_a_queued_message_is_edited_removed_and_gone_ones_are_refused(tmp_
 
 async def test_what_cannot_be_sent_stays_in_the_queue_with_the_reason(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, HELLO, HELLO) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("first")
+        conversation = await harness.start("first")
         await conversation.queue.add("look", ["no-such-image"])
         await until(lambda: conversation.queue.held)
         assert texts(conversation) == ["look"]
@@ -208,8 +197,7 @@ async def test_what_cannot_be_sent_stays_in_the_queue_with_the_reason(tmp_path: 
 
 async def test_the_queue_is_told_after_the_message_is_in_the_transcript(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, HELLO, HELLO) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("first")
+        conversation = await harness.start("first")
         await conversation.queue.add("second")
         await rested(conversation, lambda: len(harness.provider.requests) == 2)
         kinds = [type(update).__name__ for update in harness.updates if isinstance(update, MessageSaved | QueueChanged)]
@@ -218,8 +206,7 @@ async def test_the_queue_is_told_after_the_message_is_in_the_transcript(tmp_path
 
 async def test_the_queue_has_an_end(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, HANGS) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("first")
+        conversation = await harness.start("first")
         await until(lambda: len(harness.provider.requests) == 1)
         conversation.queue.waiting = tuple(QueuedMessage(str(number), "x") for number in range(MOST_WAITING))
         assert isinstance(await conversation.queue.add("one more"), Refused)
@@ -238,8 +225,7 @@ def test_any_changes_leave_the_same_order_in_memory_and_on_disk(
 ) -> None:
     async def run() -> None:
         async with engine_harness(tmp_path_factory.mktemp("queue"), HANGS) as harness:
-            conversation = await harness.conversation()
-            await conversation.say("first")
+            conversation = await harness.start("first")
             queue, expected = conversation.queue, list[str]()
             for number, (what, at, to) in enumerate(changes):
                 if what == "add" or not expected:
@@ -269,8 +255,7 @@ async def test_a_shell_line_waits_like_a_message_and_runs_in_its_turn(tmp_path: 
     gate = asyncio.Event()
     first = Reply((Text("hello"), ScriptedCall("bash", '{"command": "wait"}', "t1")))
     async with engine_harness(tmp_path, first, HELLO, HELLO, tool=StubTool(release=gate)) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("first")
+        conversation = await harness.start("first")
         await harness.tool.started.wait()
         await conversation.queue.add("!make test", is_shell=True)
         await conversation.queue.add("second")
@@ -287,8 +272,7 @@ async def test_a_shell_line_waits_like_a_message_and_runs_in_its_turn(tmp_path: 
 
 async def test_a_shell_line_that_lost_its_sign_is_a_message(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, HANGS, HELLO) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("first")
+        conversation = await harness.start("first")
         await until(lambda: is_busy(conversation.state))
         await conversation.queue.add("!ls", is_shell=True)
         [line] = conversation.queue.waiting
@@ -313,8 +297,7 @@ async def at_work(home: Path, *replies: Reply) -> AsyncIterator[tuple[EngineHarn
     """A conversation whose first tool call runs until `tool.release` is set."""
     tool = StubTool(release=asyncio.Event())
     async with engine_harness(home, *replies, tool=tool, settings=QUIET) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("go")
+        conversation = await harness.start("go")
         await tool.started.wait()
         yield harness, conversation, tool
 

@@ -23,7 +23,7 @@ from engine.providers.openai_compatible.openai_settings import OpenAiCompatibleS
 from engine.records import PermissionMode
 from engine.updates import Noticed, Paced, RetryScheduled
 from tests.support import loopback_openai
-from tests.support.engine import EngineHarness, Providers, engine_harness, until
+from tests.support.engine import EngineHarness, Providers, engine_harness, run_turn, until
 from tests.support.loopback import serve
 from tests.support.loopback_limits import Headers, LimitedServer, anthropic_headers, limit_alone, openai_headers
 
@@ -58,8 +58,7 @@ async def asked(harness: EngineHarness, times: int) -> None:
     )
     await conversation.subscribe(harness.updates.append)
     for number in range(times):
-        await conversation.say(f"message {number}")
-        assert isinstance(await conversation.wait_idle(), Idle)
+        assert isinstance(await run_turn(conversation, f"message {number}"), Idle)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from engine.records import PermissionMode
 from engine.store import StorePaths, open_store
 from engine.updates import RunEnded
 from tests.engine.test_storage_trouble import break_after
-from tests.support.engine import EngineHarness, StubTool, engine_harness, until
+from tests.support.engine import EngineHarness, StubTool, engine_harness, run_turn, until
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tools.contract import ToolClass
 from tools.planning import ExitPlan
@@ -47,8 +47,7 @@ async def asked(home: Path, *replies: Reply) -> AsyncIterator[tuple[EngineHarnes
     """A conversation in plan mode whose plan waits for an answer."""
     tool = StubTool("write_file", ToolClass.EDIT)
     async with engine_harness(home, *replies, tool=tool, tools=[ExitPlan()], settings=QUIET) as harness:
-        conversation = await harness.conversation(PermissionMode.PLAN)
-        await conversation.say("plan it")
+        conversation = await harness.start("plan it", PermissionMode.PLAN)
         await until(lambda: conversation.question)
         yield harness, conversation
 
@@ -69,12 +68,9 @@ def results(request: ModelRequest) -> list[tuple[str, bool]]:
 
 async def test_the_tool_is_offered_in_plan_mode_alone_and_the_prompt_says_how_it_ends(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, DONE, DONE, tools=[ExitPlan()], settings=QUIET) as harness:
-        conversation = await harness.conversation(PermissionMode.PLAN)
-        await conversation.say("go")
-        await conversation.wait_idle()
+        conversation = await harness.run("go", PermissionMode.PLAN)
         await conversation.change(ConversationChanges(permission_mode=PermissionMode.ASK))
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
         planning, asking = harness.provider.requests
         assert [ASKS in [tool.name for tool in one.tools] for one in (planning, asking)] == [True, False]
         assert [PLANNING in one.system[-1] for one in (planning, asking)] == [True, False]
@@ -185,8 +181,7 @@ async def test_a_fresh_context_holds_the_plan_alone_and_can_be_restored(tmp_path
         assert "plan it" not in str(request.messages)
         assert [message.role for message in request.messages] == [Role.USER, Role.ASSISTANT, Role.USER]
         assert conversation.record.permission_mode is PermissionMode.ACCEPT_EDITS
-        await conversation.say("on")
-        await conversation.wait_idle()
+        await run_turn(conversation, "on")
         later = harness.provider.requests[-1]
         assert later.messages[0] == request.messages[0]
         rows = await harness.store.messages(conversation.id)
@@ -200,14 +195,12 @@ async def test_a_plan_outlives_a_summary_of_the_messages_that_show_it(tmp_path: 
     async with asked(tmp_path, proposes(), *[words] * 8) as (harness, conversation):
         await answered(conversation, PlanChoice.ASK)
         for text in ("two", "three", "four", "five"):
-            await conversation.say(text)
-            await conversation.wait_idle()
+            await run_turn(conversation, text)
         await conversation.context.compact()
         await conversation.wait_idle()
         assert PLAN.format(plan=TEXT) not in conversation.record.summary
         for text in ("six", "seven"):
-            await conversation.say(text)
-            await conversation.wait_idle()
+            await run_turn(conversation, text)
         before, after = harness.provider.requests[-2:]
         first = before.messages[0].blocks[0]
         assert isinstance(first, TextBlock)
@@ -239,16 +232,14 @@ async def test_a_delivered_plan_ends_the_run_well_with_the_plan_as_its_answer(tm
         last = (await harness.store.messages(conversation.id))[-1]
         assert (last.role, last.blocks) == (Role.ASSISTANT, (TextBlock(TEXT),))
         assert conversation.record.permission_mode is PermissionMode.PLAN
-        await conversation.say("on")
-        await conversation.wait_idle()
+        await run_turn(conversation, "on")
         assert isinstance(conversation.state, Idle)
 
 
 async def test_a_mode_that_is_changed_while_the_plan_waits_acknowledges_it(tmp_path: Path) -> None:
     settings = EngineSettings(auto_title=False, turn_summaries=False, mode_rest=0.01)
     async with engine_harness(tmp_path, proposes(), DONE, tools=[ExitPlan()], settings=settings) as harness:
-        conversation = await harness.conversation(PermissionMode.PLAN)
-        await conversation.say("plan it")
+        conversation = await harness.start("plan it", PermissionMode.PLAN)
         await until(lambda: conversation.question)
         await conversation.change(ConversationChanges(permission_mode=PermissionMode.AUTO))
         await conversation.wait_idle()
@@ -266,9 +257,7 @@ async def test_a_mode_that_is_changed_while_the_plan_waits_acknowledges_it(tmp_p
 )
 async def test_a_plan_that_is_none_is_answered_with_the_reason(tmp_path: Path, plan: str, text: str) -> None:
     async with engine_harness(tmp_path, proposes(plan), DONE, tools=[ExitPlan()], settings=QUIET) as harness:
-        conversation = await harness.conversation(PermissionMode.PLAN)
-        await conversation.say("plan it")
-        await conversation.wait_idle()
+        await harness.run("plan it", PermissionMode.PLAN)
         assert results(harness.provider.requests[-1]) == [(text, True)]
 
 
@@ -289,7 +278,6 @@ async def test_a_sub_agent_has_no_plan_to_hand_over(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, spawns, tries, submits, done, tools=[ExitPlan()], settings=QUIET) as harness:
         options = ConversationOptions(harness.cwd, "scripted/main", permission_mode=PermissionMode.AUTO)
         conversation = await harness.engine.create(options)
-        await conversation.say("begin")
-        await conversation.wait_idle()
+        await run_turn(conversation, "begin")
         offered = [ASKS in [tool.name for tool in one.tools] for one in harness.provider.requests]
         assert not any(offered)

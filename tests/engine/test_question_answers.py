@@ -38,8 +38,7 @@ async def asked(
 ) -> AsyncIterator[tuple[EngineHarness, Conversation]]:
     """A conversation whose questions wait."""
     async with engine_harness(home, *replies, tools=[AskUser()], settings=QUIET) as harness:
-        conversation = await harness.conversation(mode)
-        await conversation.say("do it")
+        conversation = await harness.start("do it", mode)
         await until(lambda: conversation.question)
         yield harness, conversation
 
@@ -78,18 +77,14 @@ async def test_questions_wait_in_every_attended_mode_and_their_answers_are_the_r
 
 async def test_nobody_is_asked_in_deny_mode(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, asks(), DONE, tools=[AskUser()], settings=QUIET) as harness:
-        conversation = await harness.conversation(PermissionMode.DENY)
-        await conversation.say("do it")
-        await conversation.wait_idle()
+        await harness.run("do it", PermissionMode.DENY)
         assert results(harness.provider.requests[-1]) == [("Permission mode 'deny' does not allow ask_user.", True)]
 
 
 async def test_the_tool_is_not_offered_where_no_user_is(tmp_path: Path) -> None:
     settings = EngineSettings(auto_title=False, turn_summaries=False, attended=False)
     async with engine_harness(tmp_path, asks(), DONE, tools=[AskUser()], settings=settings) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("do it")
-        await conversation.wait_idle()
+        await harness.run("do it")
         assert "ask_user" not in [tool.name for tool in harness.provider.requests[0].tools]
         [(text, failed)] = results(harness.provider.requests[-1])
         assert text.startswith("ask_user: no such tool. There are: bash,")
@@ -159,8 +154,7 @@ async def test_the_call_behind_the_questions_runs_after_their_answer(tmp_path: P
 async def test_a_mode_that_asks_nothing_leaves_the_question_open(tmp_path: Path) -> None:
     settings = EngineSettings(auto_title=False, turn_summaries=False, mode_rest=0.0)
     async with engine_harness(tmp_path, asks(), DONE, tools=[AskUser()], settings=settings) as harness:
-        conversation = await harness.conversation(PermissionMode.ASK)
-        await conversation.say("do it")
+        conversation = await harness.start("do it", PermissionMode.ASK)
         await until(lambda: conversation.question)
         before = len([one for one in harness.updates if isinstance(one, ApprovalAsked)])
         await conversation.change(ConversationChanges(permission_mode=PermissionMode.AUTO))
@@ -254,8 +248,7 @@ async def test_a_question_that_was_stopped_is_not_shown_again(tmp_path: Path) ->
 
 async def test_an_approval_left_open_is_no_question(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, Reply((ScriptedCall("bash", "{}", "t1"),)), tools=[AskUser()]) as harness:
-        conversation = await harness.conversation(PermissionMode.ASK)
-        await conversation.say("do it")
+        conversation = await harness.start("do it", PermissionMode.ASK)
         await until(lambda: conversation.question)
     async with reopened(tmp_path) as (_, conversation):
         assert conversation.question is None
@@ -273,8 +266,7 @@ async def asking(
     tool = tool or StubTool(EDIT, ToolClass.EDIT)
     reply = Reply((ScriptedCall(tool.name, '{"command": "ls"}', "t1"),))
     async with engine_harness(folder, reply, FINISHED, FINISHED, tool=tool, settings=settings) as harness:
-        conversation = await harness.conversation(PermissionMode.ASK)
-        await conversation.say("do it")
+        conversation = await harness.start("do it", PermissionMode.ASK)
         await until(lambda: isinstance(conversation.state, AwaitingApproval))
         yield harness, conversation
 

@@ -16,7 +16,7 @@ from engine.machine.messages import Usage
 from engine.machine.states import Idle
 from engine.ports import RateLimit, Unit
 from engine.updates import Noticed, Paced
-from tests.support.engine import engine_harness, until
+from tests.support.engine import engine_harness, run_turn, until
 from tests.support.scripted_provider import Fail, Reply, Text
 
 LIMIT = 10_000
@@ -279,11 +279,8 @@ async def test_a_call_after_a_rate_limit_waits_and_says_so_where_it_is_felt(
     monkeypatch.setattr(model_limits, "DELAY_PER_STEP", 0.1)
     monkeypatch.setattr(asking, "LEAST_TOLD", least)
     async with engine_harness(tmp_path, LIMITED, HELLO) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("one")
-        await conversation.wait_idle()
-        await conversation.say("two")
-        assert isinstance(await conversation.wait_idle(), Idle)
+        conversation = await harness.run("one")
+        assert isinstance(await run_turn(conversation, "two"), Idle)
         assert [one.seconds for one in harness.seen(Paced)] == pytest.approx(told, abs=0.01)
         assert not harness.seen(Noticed), "a wait is no event of the conversation"
         assert len(harness.provider.requests) == 2
@@ -292,9 +289,7 @@ async def test_a_call_after_a_rate_limit_waits_and_says_so_where_it_is_felt(
 async def test_escape_ends_the_wait_before_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_limits, "DELAY_PER_STEP", 1_000.0)
     async with engine_harness(tmp_path, LIMITED, HELLO) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("one")
-        await conversation.wait_idle()
+        conversation = await harness.run("one")
         await conversation.say("two")
         await until(lambda: harness.seen(Paced))
         conversation.cancel()

@@ -22,7 +22,7 @@ from engine.open_conversations import KILOBYTES
 from engine.records import PermissionMode
 from engine.updates import RunEnded, Snapshot, Update
 from tests.support.crash_child import STAGES, TWO_CALLS, SecondWaits, reach
-from tests.support.engine import EngineHarness, StubTool, engine_harness, until
+from tests.support.engine import EngineHarness, StubTool, engine_harness, run_turn, until
 from tests.support.event_lines import rows_of
 from tests.support.processes import start_plain
 from tests.support.scripted_provider import Fail, Hang, Reply, ScriptedCall, Text
@@ -94,9 +94,7 @@ async def test_a_second_boot_changes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("boots", [0, 1])
 async def test_what_a_command_of_the_user_printed_waits_for_no_answer(tmp_path: Path, boots: int) -> None:
     async with engine_harness(tmp_path, ANSWER) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("hi")
-        await conversation.wait_idle()
+        conversation = await harness.run("hi")
         await conversation.shell("ls", send_to_model=True)
         await conversation.wait_idle()
         if not boots:
@@ -106,8 +104,7 @@ async def test_what_a_command_of_the_user_printed_waits_for_no_answer(tmp_path: 
         conversation = await reopened(harness)
         assert not await _is_resumable(conversation)
         assert await conversation.retry() == Refused("Nothing to retry")
-        await conversation.say("and?")
-        await conversation.wait_idle()
+        await run_turn(conversation, "and?")
         rows = [row for row in await harness.store.messages(conversation.id) if row.role is not Role.SYSTEM]
         assert [(_text(row.blocks), row.turn_number) for row in rows] == [
             ("hi", 0),
@@ -120,8 +117,7 @@ async def test_what_a_command_of_the_user_printed_waits_for_no_answer(tmp_path: 
 
 async def test_a_prompt_that_was_stopped_still_waits_behind_a_command_of_the_user(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, Reply((Hang(),)), ANSWER) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("hi")
+        conversation = await harness.start("hi")
         conversation.cancel()
         await conversation.wait_idle()
         await conversation.shell("ls", send_to_model=True)
@@ -244,16 +240,14 @@ async def test_one_that_was_left_is_closed_and_comes_back_whole(tmp_path: Path) 
     async with engine_harness(tmp_path, SAYS) as harness:
         harness.engine.resting.patience = 0.0
         conversation, leave = await watched(harness)
-        await conversation.say("a")
-        await conversation.wait_idle()
+        await run_turn(conversation, "a")
         assert harness.engine.live() == (conversation,)
         leave()
         await until(lambda: harness.engine.live() == ())
         again = await harness.engine.open(conversation.id)
         assert again is not conversation
         assert not again.read_only, "it was given up before"
-        await again.say("b")
-        await again.wait_idle()
+        await run_turn(again, "b")
         sent = harness.provider.requests[-1].messages
         assert [block.text for one in sent for block in one.blocks if isinstance(block, TextBlock)] == ["a", "one", "b"]
         assert harness.jobs.ended == [], "its temporary folder stays"
@@ -297,8 +291,7 @@ async def test_a_question_an_error_a_rule_and_a_side_question_keep_one_open(tmp_
         assert conversation.rules
         assert is_open(harness, conversation), "its rule would be gone"
         conversation.rules.clear()
-        await conversation.say("fail")
-        await conversation.wait_idle()
+        await run_turn(conversation, "fail")
         assert is_open(harness, conversation), "its error was not seen"
         conversation.cancel()
         await until(lambda: isinstance(conversation.state, Idle))
@@ -342,8 +335,7 @@ async def test_a_job_keeps_one_open_and_what_it_printed_stays_to_be_read(tmp_pat
     try:
         async with engine_harness(tmp_path, begins, SAYS, tool=bash, board=processes.jobs) as harness:
             conversation, leave = await watched(harness)
-            await conversation.say("begin")
-            await conversation.wait_idle()
+            await run_turn(conversation, "begin")
             (job,) = conversation.jobs.all()
             leave()
             assert is_open(harness, conversation)
@@ -379,9 +371,7 @@ async def test_conversations_go_soon_after_some_were_closed(tmp_path: Path, monk
         gc.disable()
         try:
             for _ in range(2):
-                conversation = await harness.conversation()
-                await conversation.say("hello")
-                await conversation.wait_idle()
+                conversation = await harness.run("hello")
                 await harness.engine.forget(conversation.id)
                 gone.append(weakref.ref(conversation))
                 del conversation

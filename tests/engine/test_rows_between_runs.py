@@ -13,7 +13,7 @@ from engine.executor import session_parts as sessions
 from engine.machine.messages import TextBlock
 from engine.ports import ModelMessage
 from engine.records import StoredMessage
-from tests.support.engine import EngineHarness, engine_harness
+from tests.support.engine import EngineHarness, engine_harness, run_turn
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 
 ONE, TWO, THREE = (Reply((Text(text),)) for text in ("one", "two", "three"))
@@ -47,8 +47,7 @@ async def test_the_second_message_reads_nothing_again_and_sends_everything(tmp_p
     async with engine_harness(tmp_path, ONE, LOOK, TWO, THREE) as harness:
         reads, conversation = Reads(harness), await harness.conversation()
         for text in ("a", "b", "c"):
-            await conversation.say(text)
-            await conversation.wait_idle()
+            await run_turn(conversation, text)
         assert reads.count == 1
         assert texts(harness.provider.requests[-1].messages) == ["a", "one", "b", "I look.", "two", "c"]
 
@@ -58,28 +57,23 @@ async def test_nothing_is_kept_once_nobody_looks_on(tmp_path: Path) -> None:
         reads = Reads(harness)
         conversation = await harness.engine.create(ConversationOptions(harness.cwd, "scripted/main"))
         leave, leave_too = [await conversation.subscribe(lambda _update: None) for _ in range(2)]
-        await conversation.say("a")
-        await conversation.wait_idle()
+        await run_turn(conversation, "a")
         assert kept(conversation)
         leave()
         leave()
         assert kept(conversation), "another one still looks on"
         leave_too()
         assert not kept(conversation)
-        await conversation.say("b")
-        await conversation.wait_idle()
+        await run_turn(conversation, "b")
         assert not kept(conversation)
-        await conversation.say("c")
-        await conversation.wait_idle()
+        await run_turn(conversation, "c")
         assert reads.count == 3
         assert texts(harness.provider.requests[-1].messages) == ["a", "one", "b", "two", "c"]
 
 
 async def test_a_long_conversation_is_not_kept(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, ONE, TWO) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("a")
-        await conversation.wait_idle()
+        conversation = await harness.run("a")
         rows = await conversation._session.rows()
         conversation._session.window.rest(is_watched=True)
         assert kept(conversation)
@@ -92,36 +86,29 @@ async def test_a_long_conversation_is_not_kept(tmp_path: Path) -> None:
 async def test_many_short_messages_are_kept(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, ONE, TWO) as harness:
         reads, conversation = Reads(harness), await harness.conversation()
-        await conversation.say("a")
-        await conversation.wait_idle()
+        await run_turn(conversation, "a")
         rows = await conversation._session.rows()
         rows[:0] = [rows[0]] * 5_000
         conversation._session.window.rest(is_watched=True)
-        await conversation.say("b")
-        await conversation.wait_idle()
+        await run_turn(conversation, "b")
         assert reads.count == 1
 
 
 async def test_a_message_that_was_read_already_is_not_counted_twice(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, ONE, TWO) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("a")
-        await conversation.wait_idle()
+        conversation = await harness.run("a")
         session = conversation._session
         session.window.forget()
         rows = tuple(await session.rows())
         session.remember(rows[-1:])
         assert tuple(await session.rows()) == rows
-        await conversation.say("b")
-        await conversation.wait_idle()
+        await run_turn(conversation, "b")
         assert texts(harness.provider.requests[-1].messages) == ["a", "one", "b"]
 
 
 async def test_a_closed_conversation_keeps_nothing(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, ONE) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("a")
-        await conversation.wait_idle()
+        conversation = await harness.run("a")
         await conversation.close()
         assert not kept(conversation)
         assert conversation._session.window._timer is None

@@ -10,7 +10,7 @@ from engine.machine.messages import Role, TextBlock, text_in
 from engine.machine.states import is_busy
 from engine.ports import ProviderError
 from engine.records import SideExchange
-from tests.support.engine import engine_harness, until
+from tests.support.engine import engine_harness, run_turn, until
 from tests.support.scripted_provider import Fail, Hang, Reply, Text
 
 BESIDE = "The question beside the conversation"
@@ -20,9 +20,7 @@ ASIDE = Reply((Text("Because of the pool."),), when=BESIDE)
 
 async def test_it_is_answered_from_what_was_said_and_stored_nowhere(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, ANSWER, ASIDE, Reply((Hang(),))) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("why does the retry hang?")
-        await conversation.wait_idle()
+        conversation = await harness.run("why does the retry hang?")
         rows = conversation.record.message_count
         spent = conversation.record.totals
         assert await conversation.side.ask("why closed?") == "Because of the pool."
@@ -39,8 +37,7 @@ async def test_it_is_answered_from_what_was_said_and_stored_nowhere(tmp_path: Pa
 
 async def test_the_agent_works_on_meanwhile(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, Reply((Hang(),)), ASIDE) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("work")
+        conversation = await harness.start("work")
         await until(lambda: bool(harness.provider.requests))
         assert await conversation.side.ask("why?") == "Because of the pool."
         assert is_busy(conversation.state)
@@ -48,9 +45,7 @@ async def test_the_agent_works_on_meanwhile(tmp_path: Path) -> None:
 
 async def test_a_model_that_cannot_be_asked_says_why(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, ANSWER, Reply((Fail("It is overloaded."),), when=BESIDE)) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("hello")
-        await conversation.wait_idle()
+        conversation = await harness.run("hello")
         with pytest.raises(ProviderError, match="overloaded"):
             await conversation.side.ask("why?")
 
@@ -64,9 +59,7 @@ PROPOSES = "most likely send next"
 )
 async def test_the_next_message_is_proposed_in_one_line_and_paid_for(tmp_path: Path, said: str, proposed: str) -> None:
     async with engine_harness(tmp_path, ANSWER, Reply((Text(said),), when="Assistant:")) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("why does the retry hang?")
-        await conversation.wait_idle()
+        conversation = await harness.run("why does the retry hang?")
         spent = conversation.record.totals
         assert await conversation.side.suggestion() == proposed
         asked = harness.provider.requests[1]
@@ -89,9 +82,7 @@ EARLIER = SideExchange("why closed?", "Because of the pool.")
 
 async def test_a_follow_up_is_asked_with_the_answers_before_it(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, ANSWER, ASIDE) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("hello")
-        await conversation.wait_idle()
+        conversation = await harness.run("hello")
         many = [SideExchange(f"question {number}", "x" * 20_000) for number in range(20)]
         await conversation.side.ask("since when?", [*many, EARLIER])
         (block,) = harness.provider.requests[1].messages[-1].blocks
@@ -109,8 +100,7 @@ async def test_a_follow_up_is_asked_with_the_answers_before_it(tmp_path: Path) -
 async def test_a_copy_ends_with_the_side_question_and_can_go_on(tmp_path: Path, busy: bool) -> None:
     first = Reply((Text("half"), Hang())) if busy else ANSWER
     async with engine_harness(tmp_path, first, Reply((Text("Go on."),), when="and now?")) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("hello")
+        conversation = await harness.start("hello")
         if busy:
             await until(lambda: bool(harness.provider.requests))
         else:
@@ -122,7 +112,6 @@ async def test_a_copy_ends_with_the_side_question_and_can_go_on(tmp_path: Path, 
         assert texts == ["why closed?", "Because of the pool.", "since when?", "Monday."]
         assert [row.role for row in rows[-4:]] == [Role.USER, Role.ASSISTANT] * 2
         assert conversation.record.message_count == before, "the conversation itself is left alone"
-        await copy.say("and now?")
-        await copy.wait_idle()
+        await run_turn(copy, "and now?")
         assert "Go on." in [text_in(row.blocks) for row in await harness.store.messages(copy.id)]
         assert [text_in(message.blocks) for message in harness.provider.requests[-1].messages][-2].endswith("Monday.")

@@ -16,7 +16,7 @@ from engine.machine.states import Errored, Idle
 from engine.ports import Committed, Move, StorageError
 from engine.store import Store
 from engine.updates import Noticed, RunEnded
-from tests.support.engine import EngineHarness, StubTool, engine_harness, until
+from tests.support.engine import EngineHarness, StubTool, engine_harness, run_turn, until
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 
 FULL = "The disk is full: free some space."
@@ -73,8 +73,7 @@ async def test_a_mistake_of_phoenix_itself_leaves_no_conversation_stuck(
     async with engine_harness(tmp_path, HELLO) as harness:
         conversation = await harness.conversation()
         break_after(harness, monkeypatch, 1, failures=1, error=KeyError("no such column"))
-        await conversation.say("hi")
-        assert isinstance(await conversation.wait_idle(), Errored)
+        assert isinstance(await run_turn(conversation, "hi"), Errored)
         assert "Internal error" in harness.seen(RunEnded)[-1].error
         assert isinstance(await conversation.retry(), Accepted)
         assert isinstance(await conversation.wait_idle(), Idle)
@@ -88,13 +87,11 @@ async def test_a_run_that_loses_its_store_ends_and_the_conversation_is_valid_aft
     async with engine_harness(tmp_path, tools, HELLO, HELLO) as harness:
         conversation = await harness.conversation()
         break_after(harness, monkeypatch, stored, failures=1)
-        await conversation.say("go")
-        state = await conversation.wait_idle()
+        state = await run_turn(conversation, "go")
         assert isinstance(state, Errored)
         assert (state.kind, state.message) == ("storage", FULL)
         assert harness.seen(RunEnded)[-1].error_code == "storage"
-        await conversation.say("again")
-        assert isinstance(await conversation.wait_idle(), Idle)
+        assert isinstance(await run_turn(conversation, "again"), Idle)
         rows = await harness.store.messages(conversation.id)
         assert rows[-1].blocks == (TextBlock("hello"),)
         answered = [b.tool_use_id for row in rows for b in row.blocks if isinstance(b, ToolResultBlock)]
@@ -122,9 +119,7 @@ class Gauge:
 async def test_nothing_new_begins_and_all_begins_again(tmp_path: Path) -> None:
     gauge = Gauge()
     async with engine_harness(tmp_path, SAYS, settings=gauge.settings) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("a")
-        await conversation.wait_idle()
+        conversation = await harness.run("a")
         other = await harness.engine.create(ConversationOptions(harness.cwd, "scripted/main"))
         await harness.engine.forget(other.id)
         gauge.is_short, asked = True, len(harness.provider.requests)
@@ -151,8 +146,7 @@ async def test_what_runs_is_not_stopped_by_a_message_that_is_refused(tmp_path: P
     gauge = Gauge()
     tool = StubTool(release=asyncio.Event())
     async with engine_harness(tmp_path, LISTS, SAYS, tool=tool, settings=gauge.settings) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("list")
+        conversation = await harness.start("list")
         await tool.started.wait()
         gauge.is_short = True
         assert await conversation.interrupt_and_say("b") == Refused(WHY)
@@ -177,8 +171,7 @@ async def test_a_model_is_told_why_no_sub_agent_begins(tmp_path: Path, name: str
     )
     tool = StubTool(release=asyncio.Event())
     async with engine_harness(tmp_path, spawns, SAYS, tool=tool, settings=gauge.settings) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("begin")
+        conversation = await harness.start("begin")
         await tool.started.wait()
         gauge.is_short = True
         assert tool.release is not None

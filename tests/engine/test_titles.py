@@ -18,7 +18,7 @@ from engine.machine.messages import TextBlock
 from engine.ports import ConversationChanges
 from engine.records import PermissionMode, TitleBy
 from engine.records.runs import Totals
-from tests.support.engine import EngineHarness, engine_harness, until
+from tests.support.engine import EngineHarness, engine_harness, run_turn, until
 from tests.support.scripted_provider import Fail, Hang, Reply, Script, ScriptedCall, ScriptedProvider, Text
 from tests.support.waiting import PATIENCE
 
@@ -32,10 +32,7 @@ NAMES = Reply((Text("“Closed socket in retries.”\n"),), when=NAMING)
 
 async def said(harness: EngineHarness, text: str = "why does the retry hang?") -> Conversation:
     """A conversation after its first answer."""
-    conversation = await harness.conversation()
-    await conversation.say(text)
-    await conversation.wait_idle()
-    return conversation
+    return await harness.run(text)
 
 
 def named(harness: EngineHarness, conversation: Conversation) -> Callable[[], bool]:
@@ -62,8 +59,7 @@ async def test_the_first_answer_gives_a_title_and_its_cost_is_counted(tmp_path: 
         assert request_texts(harness, 1) == (
             "User: why does the retry hang?\n\nAssistant: The second try reuses a closed socket."
         )
-        await conversation.say("sure?")
-        await conversation.wait_idle()
+        await run_turn(conversation, "sure?")
         assert len(harness.provider.requests) == 3
         assert "title" not in request_texts(harness, 2)
 
@@ -90,8 +86,7 @@ async def test_a_title_of_the_user_stays(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, ANSWER, settings=ON) as harness:
         options = ConversationOptions(harness.cwd, "scripted/main", "mine", permission_mode=PermissionMode.AUTO)
         conversation = await harness.engine.create(options)
-        await conversation.say("hello")
-        await conversation.wait_idle()
+        await run_turn(conversation, "hello")
         await harness.engine.forget(conversation.id)
         assert len(harness.provider.requests) == 1
 
@@ -113,8 +108,7 @@ async def test_the_next_turn_does_not_wait_and_closing_ends_the_request(tmp_path
     async with engine_harness(tmp_path, ANSWER, Reply((Hang(),), when=NAMING), AGAIN, settings=ON) as harness:
         conversation = await said(harness)
         await until(lambda: len(harness.provider.requests) == 2)
-        await conversation.say("and now?")
-        await conversation.wait_idle()
+        await run_turn(conversation, "and now?")
         assert len(harness.provider.requests) == 3
         async with asyncio.timeout(PATIENCE):
             await harness.engine.forget(conversation.id)

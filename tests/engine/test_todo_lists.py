@@ -17,7 +17,7 @@ from engine.ports import ImportRefused, ImportTerms, ModelRequest
 from engine.records import ConversationQuery
 from engine.store import StorePaths, open_store
 from tests.engine.test_storage_trouble import break_after
-from tests.support.engine import EngineHarness, engine_harness, until
+from tests.support.engine import EngineHarness, engine_harness, run_turn, until
 from tests.support.scripted_provider import Hang, Reply, ScriptedCall, Text
 from tools.displays import TodoItem, TodoList, TodoStatus
 from tools.planning import TodoWrite
@@ -47,9 +47,7 @@ def notes(harness: EngineHarness) -> list[str]:
 
 async def test_a_list_is_kept_with_its_result_and_survives_a_restart(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, writes(DONE_READ, TESTS), DONE, tools=[TodoWrite()], settings=QUIET) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        conversation = await harness.run("go")
         assert conversation.record.todos.items == (DONE_READ, TESTS)
         [row] = await harness.engine.list(ConversationQuery())
         assert row.progress == "1/2"
@@ -66,8 +64,7 @@ async def test_a_move_that_cannot_be_stored_keeps_neither_the_result_nor_the_lis
     async with engine_harness(tmp_path, writes(READ), DONE, tools=[TodoWrite()], settings=QUIET) as harness:
         conversation = await harness.conversation()
         break_after(harness, monkeypatch, 2)
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
         stored = await harness.store.conversation(conversation.id)
         assert stored is not None
         rows = await harness.store.messages(conversation.id)
@@ -80,9 +77,7 @@ async def test_a_finished_list_goes_with_the_end_of_its_run(tmp_path: Path) -> N
     finished = [TodoItem("Read", TodoStatus.COMPLETED), TodoItem("Test", TodoStatus.CANCELLED)]
     replies = (writes(*finished), DONE)
     async with engine_harness(tmp_path, *replies, tools=[TodoWrite()], settings=QUIET) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        conversation = await harness.run("go")
         assert conversation.record.todos.items == ()
         stored = await harness.store.conversation(conversation.id)
         assert stored is not None
@@ -94,15 +89,12 @@ async def test_the_model_is_told_of_a_change_of_the_user_in_every_request_until_
 ) -> None:
     replies = (writes(READ, TESTS), DONE, LOOKS, writes(READ, REPORT), DONE)
     async with engine_harness(tmp_path, *replies, tools=[TodoWrite()], settings=QUIET) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        conversation = await harness.run("go")
         before = len(await harness.store.messages(conversation.id))
         seen = conversation.todos.now
         assert await conversation.todos.replace(seen, (DONE_READ, TESTS, REPORT)) == Accepted()
         assert len(await harness.store.messages(conversation.id)) == before, "no message is made of it"
-        await conversation.say("on")
-        await conversation.wait_idle()
+        await run_turn(conversation, "on")
         told = CHANGED.format(items="1. [x] Read\n2. [ ] Test\n3. [ ] Report")
         assert notes(harness) == ["", "", told, told, ""]
         assert conversation.record.todos.items == (READ, REPORT)
@@ -112,23 +104,19 @@ async def test_the_model_is_told_of_a_change_of_the_user_in_every_request_until_
 
 async def test_the_model_is_told_of_a_change_after_a_restart_and_of_a_cleared_list(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, writes(READ), DONE, tools=[TodoWrite()], settings=QUIET) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        conversation = await harness.run("go")
         await conversation.todos.replace(conversation.todos.now, ())
     async with engine_harness(tmp_path, DONE, DONE, tools=[TodoWrite()], settings=QUIET) as harness:
         conversation = await harness.engine.open(conversation.id)
         for _ in range(2):
-            await conversation.say("on")
-            await conversation.wait_idle()
+            await run_turn(conversation, "on")
         assert notes(harness) == [EMPTIED, ""]
 
 
 async def test_a_list_that_knows_nothing_of_a_change_of_the_user_is_refused(tmp_path: Path) -> None:
     replies = (writes(READ), Reply((Hang(),)))
     async with engine_harness(tmp_path, *replies, tools=[TodoWrite()], settings=QUIET) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("go")
+        conversation = await harness.start("go")
         await until(lambda: len(harness.provider.requests) == 2)
         conversation.cancel()
         await conversation.wait_idle()
@@ -147,9 +135,7 @@ async def test_a_list_that_knows_nothing_of_a_change_of_the_user_is_refused(tmp_
 
 async def test_a_change_of_a_list_that_is_another_by_now_is_refused(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, writes(READ), DONE, tools=[TodoWrite()], settings=QUIET) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        conversation = await harness.run("go")
         old = conversation.todos.now
         await conversation.todos.replace(old, (TESTS,))
         assert await conversation.todos.replace(old, ()) == Refused(
@@ -165,9 +151,7 @@ async def test_after_ten_calls_without_a_new_list_the_model_is_reminded_three_ti
     looks = [Reply((ScriptedCall("bash", json.dumps({"command": f"ls {number}"})),)) for number in range(45)]
     replies = (writes(READ), *looks, DONE)
     async with engine_harness(tmp_path, *replies, tools=[TodoWrite()], settings=QUIET) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await harness.run("go")
         found = {number: note for number, note in enumerate(notes(harness), 1) if note}
         said = REMINDER.format(calls=10, items="1. [ ] Read")
         assert found == {12: said, 22: said, 32: said}
@@ -179,14 +163,12 @@ async def test_a_summary_of_the_call_gives_the_list_again(tmp_path: Path) -> Non
     async with engine_harness(tmp_path, *replies, tools=[TodoWrite()], settings=QUIET) as harness:
         conversation = await harness.conversation()
         for text in ("one", "two", "three", "four", "five"):
-            await conversation.say(text)
-            await conversation.wait_idle()
+            await run_turn(conversation, text)
         assert not any(notes(harness))
         await conversation.context.compact()
         await conversation.wait_idle()
         assert conversation.record.summary
-        await conversation.say("six")
-        await conversation.wait_idle()
+        await run_turn(conversation, "six")
         assert notes(harness)[-1] == AGAIN.format(items="1. [ ] Read\n2. [ ] Test")
 
 
@@ -196,8 +178,7 @@ async def test_a_limit_of_turns_that_leaves_the_call_out_gives_the_list_again(tm
     async with engine_harness(tmp_path, *replies, tools=[TodoWrite()], settings=settings) as harness:
         conversation = await harness.conversation()
         for text in ("one", "two", "three"):
-            await conversation.say(text)
-            await conversation.wait_idle()
+            await run_turn(conversation, text)
         assert notes(harness) == ["", "", "", AGAIN.format(items="1. [ ] Read")]
 
 
@@ -206,8 +187,7 @@ async def test_a_copy_up_to_a_message_has_the_list_of_that_time(tmp_path: Path) 
     async with engine_harness(tmp_path, *replies, tools=[TodoWrite()], settings=QUIET) as harness:
         conversation = await harness.conversation()
         for text in ("one", "two"):
-            await conversation.say(text)
-            await conversation.wait_idle()
+            await run_turn(conversation, text)
         rows = await harness.store.messages(conversation.id)
         second = next(row.seq for row in rows if row.blocks == (TextBlock("two"),))
         library = harness.store.library
@@ -221,9 +201,7 @@ async def test_a_copy_up_to_a_message_has_the_list_of_that_time(tmp_path: Path) 
 
 async def test_an_export_carries_the_list_and_a_hostile_one_is_refused(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, writes(READ), DONE, tools=[TodoWrite()], settings=QUIET) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        conversation = await harness.run("go")
         document = json.loads(json.dumps(await harness.store.library.export(conversation.id)))
     (tmp_path / "other").mkdir()
     store = await open_store(StorePaths.under(tmp_path / "other"))
@@ -274,13 +252,11 @@ async def test_a_restore_of_the_messages_before_a_summary_takes_the_list_from_th
     async with engine_harness(tmp_path, writes(READ), *[words] * 8, tools=[TodoWrite()], settings=QUIET) as harness:
         conversation = await harness.conversation()
         for text in ("one", "two", "three", "four", "five"):
-            await conversation.say(text)
-            await conversation.wait_idle()
+            await run_turn(conversation, text)
         await conversation.context.compact()
         await conversation.wait_idle()
         await conversation.context.restore()
-        await conversation.say("six")
-        await conversation.wait_idle()
+        await run_turn(conversation, "six")
         assert notes(harness)[-1] == ""
 
 
@@ -294,8 +270,6 @@ async def test_a_list_of_hostile_arguments_is_answered_and_the_run_goes_on(tmp_p
     )
     replies = [Reply((ScriptedCall("todo_write", arguments),)) for arguments in bad]
     async with engine_harness(tmp_path, *replies, DONE, tools=[TodoWrite()], settings=QUIET) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        conversation = await harness.run("go")
         assert len(harness.provider.requests) == len(bad) + 1
         assert conversation.record.todos == TodoList()

@@ -16,7 +16,7 @@ from engine.store.opening import open_for_reading
 from engine.store.traces import read_trace
 from tests.engine.agents.test_spawning import DONE, spawns, submits
 from tests.engine.test_restart import killed_at, reopened
-from tests.support.engine import EngineHarness, StubTool, engine_harness, until
+from tests.support.engine import EngineHarness, StubTool, engine_harness, run_turn, until
 from tests.support.scripted_provider import Fail, Hang, Reply, ScriptedCall, Text
 from tests.support.storage import query
 
@@ -36,9 +36,7 @@ def shape(trace: Trace) -> list[tuple[int, str, str, str]]:
 
 async def test_a_run_is_the_root_of_its_calls_in_the_order_of_their_start(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, CALLS, Reply((Text("built"),))) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        conversation = await harness.run("go")
         trace = await newest(harness, conversation.id)
         assert shape(trace) == [
             (0, "agent", "agent", "ok"),
@@ -55,9 +53,7 @@ async def test_a_run_is_the_root_of_its_calls_in_the_order_of_their_start(tmp_pa
 
 async def test_tokens_and_cost_are_the_sums_of_the_model_calls(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, CALLS, Reply((Text("built"),))) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        conversation = await harness.run("go")
         trace = await newest(harness, conversation.id)
         ((tokens_in, tokens_out, cost),) = query(
             harness.store.path, "SELECT sum(input_tokens), sum(output_tokens), sum(cost_usd) FROM model_calls"
@@ -75,9 +71,7 @@ async def test_tokens_and_cost_are_the_sums_of_the_model_calls(tmp_path: Path) -
 async def test_a_sub_agents_run_hangs_below_the_call_that_spawned_it(tmp_path: Path) -> None:
     replies = (spawns("TASK one", "TASK two"), submits("one", "first"), submits("two", "second"), DONE)
     async with engine_harness(tmp_path, *replies) as harness:
-        parent = await harness.conversation()
-        await parent.say("begin")
-        await parent.wait_idle()
+        parent = await harness.run("begin")
         trace = await newest(harness, parent.id)
         assert [(one.depth, one.kind.value) for one in trace.spans] == [
             (0, "agent"),
@@ -100,8 +94,7 @@ async def test_a_cancel_ends_the_trace_in_its_own_move(tmp_path: Path, at: str) 
     tool.release = asyncio.Event()
     reply = Reply((Text("x"), Hang())) if at == "model" else CALLS
     async with engine_harness(tmp_path, reply, tool=tool) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("go")
+        conversation = await harness.start("go")
         await until(lambda: tool.started.is_set() if at == "tool" else "x" in str(harness.updates))
         live = await newest(harness, conversation.id)
         assert live.root.status is SpanStatus.RUNNING
@@ -117,9 +110,7 @@ async def test_a_cancel_ends_the_trace_in_its_own_move(tmp_path: Path, at: str) 
 async def test_a_failed_call_and_its_retry_are_both_there(tmp_path: Path) -> None:
     replies = (Reply((Fail("busy", retryable=True),)), Reply((Text("done"),)))
     async with engine_harness(tmp_path, *replies) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        conversation = await harness.run("go")
         found = [(one.status.value, one.error, one.attempt) for one in (await newest(harness, conversation.id)).spans]
         assert found == [("ok", "", 0), ("error", "server", 0), ("ok", "", 1)]
 
@@ -146,9 +137,7 @@ async def test_recovery_writes_the_ends_of_what_a_crash_cut_off(tmp_path: Path, 
 async def test_calls_beside_runs_are_asides_and_no_part_of_the_sums(tmp_path: Path) -> None:
     replies = (Reply((Text("built"),)), Reply((Text("A title"),)))
     async with engine_harness(tmp_path, *replies, settings=EngineSettings(auto_title=True)) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("please build everything there is")
-        await conversation.wait_idle()
+        conversation = await harness.run("please build everything there is")
         await until(lambda: query(harness.store.path, "SELECT 1 FROM model_calls WHERE run_id IS NULL"))
         trace = await newest(harness, conversation.id)
         assert shape(trace)[-1] == (1, "aside", "title", "ok")
@@ -161,9 +150,7 @@ async def test_inputs_are_kept_only_when_verbose_and_cut(tmp_path: Path, verbose
     call = Reply((ScriptedCall("bash", json.dumps({"command": "x" * 60_000})),))
     settings = EngineSettings(trace_verbose=verbose)
     async with engine_harness(tmp_path, call, Reply((Text("y" * 700),)), settings=settings) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await harness.run("go")
         sizes = query(
             harness.store.path,
             "SELECT kind, length(input_preview), length(output_preview) FROM spans ORDER BY started_at",
@@ -177,13 +164,10 @@ async def test_inputs_are_kept_only_when_verbose_and_cut(tmp_path: Path, verbose
 
 async def test_a_copy_has_no_traces_but_those_of_its_own_runs(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, CALLS, Reply((Text("built"),)), Reply((Text("more"),))) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        conversation = await harness.run("go")
         copy = await harness.engine.fork(conversation.id)
         assert await harness.store.library.traces.of_conversation(copy.id) == []
-        await copy.say("on")
-        await copy.wait_idle()
+        await run_turn(copy, "on")
         assert [one.kind.value for one in (await newest(harness, copy.id)).spans] == ["agent", "llm"]
 
 
@@ -212,9 +196,7 @@ def statements(path: Path, read: Callable[[sqlite3.Connection], Trace | None]) -
 async def test_a_long_run_is_read_in_as_many_queries_as_a_short_one_and_says_what_is_left_out(tmp_path: Path) -> None:
     replies = (spawns("TASK one", "TASK two"), submits("one", "first"), submits("two", "second"), DONE)
     async with engine_harness(tmp_path, *replies) as harness:
-        parent = await harness.conversation()
-        await parent.say("begin")
-        await parent.wait_idle()
+        parent = await harness.run("begin")
         root: TraceSpan = (await newest(harness, parent.id)).root
     path = harness.store.path
     before, small = statements(path, lambda connection: read_trace(connection, root.id, 0.0))

@@ -16,7 +16,7 @@ from engine.executor.engine_settings import EngineSettings
 from engine.machine.messages import TextBlock
 from engine.records import PermissionMode
 from engine.records.runs import Totals, TurnDigest
-from tests.support.engine import EngineHarness, engine_harness, until
+from tests.support.engine import EngineHarness, engine_harness, run_turn, until
 from tests.support.scripted_provider import Fail, Hang, Reply, Script, ScriptedCall, ScriptedProvider, Text
 from tests.support.waiting import PATIENCE
 
@@ -33,10 +33,7 @@ KEPT = "Asked why the retry hangs. It reused a closed socket; fixed."
 
 async def worked(harness: EngineHarness) -> Conversation:
     """A conversation after a turn with a tool."""
-    conversation = await harness.conversation()
-    await conversation.say(ASKED)
-    await conversation.wait_idle()
-    return conversation
+    return await harness.run(ASKED)
 
 
 async def summaries(harness: EngineHarness, conversation: Conversation) -> list[str]:
@@ -66,8 +63,7 @@ async def test_no_model_reads_a_summary_in_its_context(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, WORK, DONE, SUMS_UP, Reply((Text("Yes."),)), settings=ON) as harness:
         conversation = await worked(harness)
         await until(lambda: conversation.record.totals.input_tokens == 300)
-        await conversation.say("sure?")
-        await conversation.wait_idle()
+        await run_turn(conversation, "sure?")
         assert "fixed." not in str(harness.provider.requests[-1].messages)
         assert await summaries(harness, conversation) == [KEPT, ""]  # a short exchange is its own summary
 
@@ -86,8 +82,7 @@ async def test_the_next_turn_does_not_wait_and_closing_ends_the_request(tmp_path
     async with engine_harness(tmp_path, WORK, DONE, hangs, Reply((Text("Yes."),)), settings=ON) as harness:
         conversation = await worked(harness)
         await until(lambda: len(harness.provider.requests) == 3)
-        await conversation.say("sure?")
-        await conversation.wait_idle()
+        await run_turn(conversation, "sure?")
         assert len(harness.provider.requests) == 4
         async with asyncio.timeout(PATIENCE):
             await harness.engine.forget(conversation.id)
@@ -132,8 +127,7 @@ async def test_a_sub_agent_makes_none(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, *replies, settings=ON) as harness:
         options = ConversationOptions(harness.cwd, "scripted/main", permission_mode=PermissionMode.AUTO)
         conversation = await harness.engine.create(options)
-        await conversation.say(ASKED)
-        await conversation.wait_idle()
+        await run_turn(conversation, ASKED)
         await until(lambda: sum(not request.tools for request in harness.provider.requests) == 1)
         await harness.engine.forget(conversation.id)
         assert sum(not request.tools for request in harness.provider.requests) == 1

@@ -432,8 +432,7 @@ def fetch(url: str, name: str = "web_fetch") -> Reply:
 
 async def asked(harness: EngineHarness, web: Web, said: str) -> tuple[list[str], str]:
     """URLs that were fetched until a question or the end, and the reason of the question."""
-    conversation = await harness.conversation(PermissionMode.AUTO)
-    await conversation.say(said)
+    conversation = await harness.start(said, PermissionMode.AUTO)
     await until(lambda: conversation.question or isinstance(conversation.state, Idle))
     question = conversation.question
     return [str(call["url"]) for call in web.calls], question.reason if question is not None else ""

@@ -20,7 +20,7 @@ from phoenix_tui.config.sources.project_sources import ProjectSources
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.wiring.backend import own_paths
 from phoenix_tui.wiring.hooks import write_transcripts
-from tests.support.engine import StubTool, until
+from tests.support.engine import StubTool, run_turn, until
 from tests.support.hooked import PYTHON, Hooked, Unwatched, bash, group, hooked_engine, says, script, write_hooks
 from tests.support.outside import folder_outside_temp
 from tests.support.sandboxes import needs_full_enforcement
@@ -33,8 +33,7 @@ def project_hooks(hooked: Hooked, **events: object) -> None:
 
 async def run_once(hooked: Hooked, mode: PermissionMode = PermissionMode.AUTO) -> None:
     conversation = await hooked.harness.conversation(mode)
-    await conversation.say("go")
-    await conversation.wait_idle()
+    await run_turn(conversation, "go")
 
 
 async def test_nothing_of_a_project_runs_before_it_is_trusted(tmp_path: Path) -> None:
@@ -79,8 +78,7 @@ async def test_a_projects_hook_runs_in_the_sandbox_and_the_users_outside(tmp_pat
         hooked.sources.answer(hooked.project, trusted=True)
         conversation = await hooked.harness.conversation()
         await conversation.change(ConversationChanges(sandbox=SandboxMode.WORKSPACE))
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
         assert (outside / "user").exists()
         assert not (outside / "project").exists()
         assert (hooked.project / "inside").exists()
@@ -119,8 +117,7 @@ async def test_a_projects_hook_reads_its_own_transcript_in_the_sandbox_and_no_ot
         async with hooked_engine(home, *replies, confined=True, hidden=(state,)) as hooked:
             transcripts = hooked.hooks.transcripts = write_transcripts(state / "transcripts", hooked.harness.store)
             first = await hooked.harness.conversation()
-            await first.say("one")
-            await first.wait_idle()
+            await run_turn(first, "one")
             other = await transcripts.path_of(first.record)
             assert "secret of one" in (state / "transcripts" / first.id / f"{first.id}.jsonl").read_text()
             script(hooked.project / "reads.py", PYTHON + READS_ALL.format(other=other, state=str(state)))
@@ -128,8 +125,7 @@ async def test_a_projects_hook_reads_its_own_transcript_in_the_sandbox_and_no_ot
             hooked.sources.answer(hooked.project, trusted=True)
             conversation = await hooked.harness.conversation()
             await conversation.change(ConversationChanges(sandbox=SandboxMode.WORKSPACE))
-            await conversation.say("two")
-            await conversation.wait_idle()
+            await run_turn(conversation, "two")
             found = json.loads((hooked.project / "found.json").read_text())
             own = await transcripts.path_of(conversation.record)
     assert '"text":"two"' in found["own"]
@@ -191,8 +187,7 @@ async def test_esc_kills_hooks_that_nothing_waits_for(tmp_path: Path) -> None:
     tool = StubTool()
     async with hooked_engine(tmp_path, bash("ls"), says("done"), tool=tool) as hooked:
         conversation = await hooked.harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
         assert len(tool.calls) == 1, "nothing waits for it"
         pid_file = tmp_path / "pid"
         await until(lambda: pid_file.exists() and pid_file.read_text().strip())
@@ -365,7 +360,6 @@ async def test_a_hook_of_a_project_reaches_the_network_in_mode_auto_alone(mode: 
             hooked.sources.answer(hooked.project, trusted=True)
             conversation = await hooked.harness.conversation(mode)
             await conversation.change(ConversationChanges(sandbox=SandboxMode.WORKSPACE))
-            await conversation.say("go")
-            await conversation.wait_idle()
+            await run_turn(conversation, "go")
             assert (hooked.project / "ran").exists()
             assert (hooked.project / "reached").exists() is (mode is PermissionMode.AUTO)

@@ -15,6 +15,7 @@ from engine.engine import ConversationOptions, Engine
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.session import NO_SANDBOX, Ports, SandboxProbe
 from engine.machine.messages import Usage
+from engine.machine.states import State
 from engine.memory.memory import Memory, NoteFolder
 from engine.permissions.rules import KeptRule
 from engine.ports import Provider, ProviderError
@@ -227,6 +228,18 @@ class EngineHarness:
         await conversation.subscribe(self.updates.append)
         return conversation
 
+    async def start(self, text: str, mode: PermissionMode = PermissionMode.AUTO) -> Conversation:
+        """A new conversation to which `text` was said."""
+        conversation = await self.conversation(mode)
+        await conversation.say(text)
+        return conversation
+
+    async def run(self, text: str, mode: PermissionMode = PermissionMode.AUTO) -> Conversation:
+        """A new conversation that is idle again after `text`."""
+        conversation = await self.start(text, mode)
+        await conversation.wait_idle()
+        return conversation
+
     def seen(self, kind: type[U]) -> list[U]:
         return [update for update in self.updates if isinstance(update, kind)]
 
@@ -287,6 +300,12 @@ async def engine_harness(
         yield EngineHarness(engine, provider, store, tool, rules, jobs, cwd)
     finally:
         await engine.close()
+
+
+async def run_turn(conversation: Conversation, text: str) -> State:
+    """Say `text` and wait until nothing runs; returns the state then."""
+    await conversation.say(text)
+    return await conversation.wait_idle()
 
 
 async def until(condition: Callable[[], object], seconds: float = PATIENCE) -> None:

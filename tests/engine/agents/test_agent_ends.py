@@ -21,7 +21,7 @@ from engine.ports import AppendMessage, Committed, ConversationChanges, Move, St
 from engine.records import AgentFacts, NewConversation, PermissionMode, SpawnMode, StoredMessage
 from engine.store import Store, StorePaths, open_store
 from engine.updates import AgentsChanged, MessageSaved, ToolEnded, Update
-from tests.support.engine import EngineHarness, engine_harness, until
+from tests.support.engine import EngineHarness, engine_harness, run_turn, until
 from tests.support.fates import words
 from tests.support.gates import Gates
 from tests.support.scripted_provider import Pause, Reply, Script, ScriptedCall, ScriptedProvider, Text
@@ -158,8 +158,7 @@ async def one_back_while_compacting(home: Path) -> AsyncIterator[tuple[EngineHar
         assert sub_agents is not None
         parent = await harness.conversation()
         for text in ("[go] 1", "[go] 2", "[go] 3", "begin"):
-            await parent.say(text)
-            await parent.wait_idle()
+            await run_turn(parent, text)
         await parent.context.compact()
         gates[AGENT].set()
         await sub_agents.wait_finished(parent.id)
@@ -183,9 +182,7 @@ async def test_one_whose_end_could_not_be_stored_wakes_its_parent_too(
     async with engine_harness(tmp_path, provider=provider) as harness:
         sub_agents = harness.engine.sub_agents
         assert sub_agents is not None
-        parent = await harness.conversation()
-        await parent.say("begin")
-        await parent.wait_idle()
+        parent = await harness.run("begin")
         commit, failures = harness.store.commit, [StorageError("The disk is full.")]
 
         async def once_full(move: Move) -> Committed:
@@ -209,8 +206,7 @@ async def test_after_esc_it_waits_for_the_user(tmp_path: Path) -> None:
         await parent.wait_idle()
         await sub_agents.wait_finished(parent.id)
         assert (isinstance(parent.state, Idle), sub_agents.results(parent.id)) == (True, 1)
-        await parent.say("and now")
-        await parent.wait_idle()
+        await run_turn(parent, "and now")
         assert await told(harness, parent.id) == ["I see."]
 
 
@@ -261,9 +257,7 @@ async def test_one_that_the_user_stops_does_not_wake_its_parent_and_its_end_wait
     async with engine_harness(
         tmp_path, SPAWNS_TASK, Reply((Text("Started."),), when=" started"), slow, after
     ) as harness:
-        parent = await harness.conversation()
-        await parent.say("begin")
-        await parent.wait_idle()
+        parent = await harness.run("begin")
         sub_agents = harness.engine.sub_agents
         assert sub_agents is not None
         assert sub_agents.at_work(parent.id) == 1
@@ -271,8 +265,7 @@ async def test_one_that_the_user_stops_does_not_wake_its_parent_and_its_end_wait
         await sub_agents.wait_finished(parent.id)
         assert isinstance(parent.state, Idle)
         assert (harness.seen(AgentsChanged)[-1].results, sub_agents.results(parent.id)) == (1, 1)
-        await parent.say("and now")
-        await parent.wait_idle()
+        await run_turn(parent, "and now")
         await until(lambda: sub_agents.results(parent.id) == 0)
         told = [words_of(message) for message in await harness.store.messages(parent.id)]
         assert sum("has failed: cancelled" in text for text in told) == 1
@@ -283,9 +276,7 @@ async def test_its_tokens_are_those_of_all_its_requests_at_work_ended_and_after_
     works = Reply((ScriptedCall("bash", '{"command": "make"}'),), usage=used, when="TASK one")
     submits = Reply((ScriptedCall("submit_result", '{"result": "made"}'),), usage=used, when="ran make")
     async with engine_harness(tmp_path, SPAWNS, submits, works, DONE) as harness:
-        parent = await harness.conversation()
-        await parent.say("begin")
-        await parent.wait_idle()
+        parent = await harness.run("begin")
         shown = [view.tokens for told in harness.seen(AgentsChanged) for view in told.agents]
         assert list(dict.fromkeys(shown)) == [0, 20, 40]
         assert harness.seen(AgentsChanged)[-1].agents[0].turn == 2
@@ -327,7 +318,5 @@ async def test_a_submission_is_told_before_its_result(tmp_path: Path) -> None:
 
     async with engine_harness(tmp_path, SPAWNS, SUBMITS, Reply((Text("Back."),), when="Sub-agent results")) as harness:
         harness.engine.follow_agents(hear)
-        parent = await harness.conversation()
-        await parent.say("begin")
-        await parent.wait_idle()
+        await harness.run("begin")
     assert told == ["submit_result", SUBMITTED]

@@ -208,8 +208,7 @@ async def ended_at(home: Path, stage: str) -> None:
     """The engine ends in order at this stage: by a signal, or with its terminal."""
     settings = EngineSettings(max_agents=2)
     async with engine_harness(home, *REPLIES[stage], tool=Sleeps(), settings=settings) as harness:
-        parent = await harness.conversation()
-        await parent.say("begin")
+        parent = await harness.start("begin")
         await reach(harness, stage, parent)
         await harness.engine.close()
 

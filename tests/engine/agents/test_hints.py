@@ -19,7 +19,7 @@ from engine.executor.requests import EngineError
 from engine.machine.messages import Origin, Role
 from engine.machine.states import AwaitingLlm, Completed, Idle
 from engine.records import StoredMessage
-from tests.support.engine import EngineHarness, engine_harness, until
+from tests.support.engine import EngineHarness, engine_harness, run_turn, until
 from tests.support.fates import words
 from tests.support.scripted_provider import Hang, Reply, ScriptedCall, Text
 from tests.support.storage import query
@@ -48,13 +48,11 @@ async def with_one_ended_and_one_at_work(harness: EngineHarness) -> tuple[Conver
     """Only one may work at a time: the first has ended, the second holds the place."""
     sub_agents = harness.engine.sub_agents
     assert sub_agents is not None
-    parent = await harness.conversation()
-    await parent.say("begin first")
+    parent = await harness.start("begin first")
     await sub_agents.wait_finished(parent.id)
     await until(lambda: len(harness.provider.requests) == 4)
     await parent.wait_idle()
-    await parent.say("begin second")
-    await parent.wait_idle()
+    await run_turn(parent, "begin second")
     first, second = sub_agents.views(parent.id)
     await until(lambda: any(isinstance(one.state, AwaitingLlm) for one in harness.engine.live()))
     return parent, first.id, second.id
@@ -102,9 +100,7 @@ async def test_one_that_never_began_still_knows_its_task_when_it_is_told_to_go_o
     async with engine_harness(tmp_path, *replies, settings=ONE_AT_A_TIME) as harness:
         sub_agents = harness.engine.sub_agents
         assert sub_agents is not None
-        parent = await harness.conversation()
-        await parent.say("begin")
-        await parent.wait_idle()
+        parent = await harness.run("begin")
         busy, waits = [view.id for view in sub_agents.views(parent.id)]
         sub_agents.stop((waits, busy))
         await sub_agents.wait_finished(parent.id)

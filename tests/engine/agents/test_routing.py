@@ -24,7 +24,7 @@ from engine.ports import ConversationChanges
 from engine.records import PermissionMode, RunPriority, StoredMessage
 from engine.records.runs import ModelUsage
 from engine.updates import MOST_TASKS, AnswerAlone, Route, RouteAgent, Routed, Snapshot, StartAgents, Update
-from tests.support.engine import BuiltIn, EngineHarness, StubTool, engine_harness, until
+from tests.support.engine import BuiltIn, EngineHarness, StubTool, engine_harness, run_turn, until
 from tests.support.scripted_provider import Fail, Hang, Reply, ScriptedCall, Text
 from tools.contract import ToolClass
 
@@ -66,8 +66,7 @@ def notes(messages: list[StoredMessage]) -> list[str]:
 async def test_agents_start_by_themselves_and_the_main_model_answers_with_what_they_bring(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, decides(), submits("one"), submits("two"), DONE) as harness:
         parent = await routed(harness)
-        await parent.say("begin")
-        await parent.wait_idle()
+        await run_turn(parent, "begin")
         messages = await harness.store.messages(parent.id)
         asked = next(m for m in messages if m.origin is Origin.SUBAGENT)
         assert (asked.role, asked.usage) == (Role.ASSISTANT, None)
@@ -123,8 +122,7 @@ async def test_nobody_has_to_answer_a_decision(tmp_path: Path) -> None:
     soon = EngineSettings(route_wait=0.05)
     async with engine_harness(tmp_path, decides(), submits("one"), submits("two"), DONE, settings=soon) as harness:
         parent = await routed(harness)
-        await parent.say("begin")
-        await parent.wait_idle()
+        await run_turn(parent, "begin")
         assert (await harness.store.messages(parent.id))[-1].blocks == (TextBlock("Both are back."),)
         card, gone = (update.card for update in harness.seen(Routed))
         assert card is not None
@@ -136,8 +134,7 @@ async def test_another_model_decides_where_one_is_set(tmp_path: Path) -> None:
     set_up = EngineSettings(cheap_model="nobody/small")
     async with engine_harness(tmp_path, ALONE, settings=set_up) as harness:
         parent = await routed(harness)
-        await parent.say("begin")
-        await parent.wait_idle()
+        await run_turn(parent, "begin")
         (told,) = notes(await harness.store.messages(parent.id))
         assert told.endswith("the supervisor could not be asked: There is no provider 'nobody'")
 
@@ -207,8 +204,7 @@ async def test_where_nothing_can_be_decided_the_main_model_answers_and_the_reaso
 ) -> None:
     async with engine_harness(tmp_path, reply, ALONE, settings=WAITS) as harness:
         parent = await routed(harness)
-        await parent.say("begin")
-        await parent.wait_idle()
+        await run_turn(parent, "begin")
         messages = await harness.store.messages(parent.id)
         assert messages[-1].blocks == (TextBlock("Alone."),)
         assert notes(messages) == [f"Routing: the main model answers alone: {why}"]
@@ -217,8 +213,7 @@ async def test_where_nothing_can_be_decided_the_main_model_answers_and_the_reaso
 async def test_a_mode_that_only_reads_asks_no_supervisor(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, ALONE) as harness:
         parent = await routed(harness, PermissionMode.PLAN)
-        await parent.say("begin")
-        await parent.wait_idle()
+        await run_turn(parent, "begin")
         assert len(harness.provider.requests) == 1
         told = notes(await harness.store.messages(parent.id))
         assert told == ["Routing: the main model answers alone: permission mode plan does not allow sub-agents"]
@@ -226,19 +221,15 @@ async def test_a_mode_that_only_reads_asks_no_supervisor(tmp_path: Path) -> None
 
 async def test_it_is_off_until_asked_for_stays_with_the_conversation_and_goes_off_again(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, Reply((Text("hello"),)), decides(strategy="single"), ALONE) as harness:
-        parent = await harness.conversation()
-        await parent.say("hi")
-        await parent.wait_idle()
+        parent = await harness.run("hi")
         await parent.change(ConversationChanges(supervisor=True))
         await harness.engine.forget(parent.id)
         parent = await harness.engine.open(parent.id)
         assert parent.record.supervisor
-        await parent.say("begin")
-        await parent.wait_idle()
+        await run_turn(parent, "begin")
         assert len(harness.provider.requests) == 3
         await parent.change(ConversationChanges(supervisor=False))
-        await parent.say("and now")
-        await parent.wait_idle()
+        await run_turn(parent, "and now")
         assert len(harness.provider.requests) == 4
         newest, _, first = await harness.store.library.runs(parent.id, 5)
         assert (first.strategy, first.decision_json, newest.decision_json) == (Strategy.SINGLE, "", "")
@@ -252,9 +243,7 @@ async def test_a_run_is_recorded_with_the_files_it_wrote(tmp_path: Path) -> None
     ))
     stub = StubTool("write_file", ToolClass.EDIT)
     async with engine_harness(tmp_path, writes, Reply((Text("done"),)), tool=stub) as harness:
-        parent = await harness.conversation()
-        await parent.say("begin")
-        await parent.wait_idle()
+        parent = await harness.run("begin")
         (run,) = await harness.store.library.runs(parent.id, 5)
         assert (run.artifacts, run.type, run.status) == (("a.py",), "general", "success")
         assert run.cost_usd == pytest.approx(0.02)

@@ -22,7 +22,7 @@ from engine.ports.profiles import Profile, ProfileError
 from engine.records import ConversationQuery, PermissionMode, SpawnMode, StoredMessage
 from engine.store import StorePaths
 from engine.updates import AgentsChanged, AgentView, StateChanged, ToolEnded
-from tests.support.engine import BuiltIn, EngineHarness, StubTool, engine_harness, until
+from tests.support.engine import BuiltIn, EngineHarness, StubTool, engine_harness, run_turn, until
 from tests.support.fates import unanswered, words
 from tests.support.scripted_provider import Hang, Pause, Reply, ScriptedCall, Text
 from tests.support.storage import query
@@ -52,9 +52,7 @@ async def children(harness: EngineHarness, parent: str) -> list[str]:
 async def test_two_agents_work_at_once_and_their_results_come_back_in_request_order(tmp_path: Path) -> None:
     replies = (spawns("TASK one", "TASK two"), submits("one", "first"), submits("two", "second"), DONE)
     async with engine_harness(tmp_path, *replies) as harness:
-        parent = await harness.conversation()
-        await parent.say("begin")
-        await parent.wait_idle()
+        parent = await harness.run("begin")
         first, second = await children(harness, parent.id)
         messages = await harness.store.messages(parent.id)
         assert result_of(messages) == (
@@ -74,9 +72,7 @@ async def test_two_agents_work_at_once_and_their_results_come_back_in_request_or
 
 async def test_they_stand_in_no_list_and_take_no_messages_of_the_user(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, spawns("TASK one"), submits("one", "first"), DONE) as harness:
-        parent = await harness.conversation()
-        await parent.say("begin")
-        await parent.wait_idle()
+        parent = await harness.run("begin")
         (child,) = await children(harness, parent.id)
         assert [row.id for row in await harness.engine.list(ConversationQuery())] == [parent.id]
         opened = await harness.engine.open(child)
@@ -87,9 +83,7 @@ async def test_they_stand_in_no_list_and_take_no_messages_of_the_user(tmp_path: 
 async def test_one_that_never_submits_is_a_failure_with_its_words_and_the_parent_goes_on(tmp_path: Path) -> None:
     talks = Reply((Text("I looked around."),), when="TASK one", always=True)
     async with engine_harness(tmp_path, spawns("TASK one"), talks, DONE) as harness:
-        parent = await harness.conversation()
-        await parent.say("begin")
-        await parent.wait_idle()
+        parent = await harness.run("begin")
         (child,) = await children(harness, parent.id)
         assert result_of(await harness.store.messages(parent.id)) == (
             "Sub-agent results (0 of 1 succeeded):\n\n"
@@ -100,8 +94,7 @@ async def test_one_that_never_submits_is_a_failure_with_its_words_and_the_parent
 async def test_esc_on_the_parent_stops_all_of_them_and_keeps_what_was_found(tmp_path: Path) -> None:
     slow = Reply((Text("thinking"), Pause(60.0)), when="TASK two", always=True)
     async with engine_harness(tmp_path, spawns("TASK one", "TASK two"), submits("one", "first"), slow) as harness:
-        parent = await harness.conversation()
-        await parent.say("begin")
+        parent = await harness.start("begin")
         await until(lambda: isinstance(parent.state, AwaitingSubagents) and parent.state.outcomes)
         parent.cancel()
         assert isinstance(await parent.wait_idle(), Idle)
@@ -121,8 +114,7 @@ async def test_no_more_than_the_cap_work_at_once_and_the_urgent_start_first(tmp_
     call = Reply((ScriptedCall("spawn_agents", json.dumps({"tasks": tasks})),), when="begin")
     slow = Reply((Pause(60.0),), when="TASK", always=True)
     async with engine_harness(tmp_path, call, slow) as harness:
-        parent = await harness.conversation()
-        await parent.say("begin")
+        parent = await harness.start("begin")
         await until(lambda: sum(not view.waits for view in _views(harness, parent.id)) == 4)
         at_work = [view.task for view in _views(harness, parent.id) if not view.waits]
         assert at_work == ["TASK 0", "TASK 1", "TASK 2", "TASK 6"]
@@ -144,9 +136,7 @@ async def test_one_after_the_other_each_knows_the_results_before_it(tmp_path: Pa
         DONE,
     )
     async with engine_harness(tmp_path, *replies) as harness:
-        parent = await harness.conversation()
-        await parent.say("begin")
-        await parent.wait_idle()
+        parent = await harness.run("begin")
         assert "ok, 42" in result_of(await harness.store.messages(parent.id))
 
 
@@ -167,9 +157,7 @@ async def test_an_order_that_makes_no_sense_is_explained_to_the_model(
 ) -> None:
     call = Reply((ScriptedCall("spawn_agents", arguments),), when="begin")
     async with engine_harness(tmp_path, call, Reply((Text("Pity."),))) as harness:
-        parent = await harness.conversation()
-        await parent.say("begin")
-        await parent.wait_idle()
+        parent = await harness.run("begin")
         assert reason in result_of(await harness.store.messages(parent.id))
         assert await children(harness, parent.id) == []
 
@@ -181,9 +169,7 @@ async def test_a_sub_agent_has_no_tool_to_spawn_more(tmp_path: Path) -> None:
         when="a sub-agent starts no sub-agents: do the task yourself.",
     )
     async with engine_harness(tmp_path, spawns("TASK one"), after, nested, DONE) as harness:
-        parent = await harness.conversation()
-        await parent.say("begin")
-        await parent.wait_idle()
+        parent = await harness.run("begin")
         assert "alone" in result_of(await harness.store.messages(parent.id))
 
 
@@ -198,8 +184,7 @@ async def test_a_background_task_wakes_its_idle_parent_into_a_new_turn(tmp_path:
         Reply((Text("So it is green."),), when="[SYSTEM] Child task"),
     )
     async with engine_harness(tmp_path, *replies) as harness:
-        parent = await harness.conversation()
-        await parent.say("begin")
+        parent = await harness.start("begin")
         assert harness.engine.sub_agents is not None
         await harness.engine.sub_agents.wait_finished(parent.id)
         await until(lambda: len(harness.provider.requests) == 4)
@@ -223,9 +208,7 @@ async def test_a_background_task_wakes_its_idle_parent_into_a_new_turn(tmp_path:
 async def test_an_unknown_task_is_named_with_those_there_are(tmp_path: Path) -> None:
     call = Reply((ScriptedCall("spawn_task", '{"task_id": "t9", "message": "go on"}'),), when="begin")
     async with engine_harness(tmp_path, call, Reply((Text("Pity."),))) as harness:
-        parent = await harness.conversation()
-        await parent.say("begin")
-        await parent.wait_idle()
+        parent = await harness.run("begin")
         told = result_of(await harness.store.messages(parent.id))
         assert told == "spawn_task: There is no task t9 of this conversation. There are: none."
 
@@ -239,9 +222,7 @@ async def test_an_ended_task_goes_on_where_it_left_off(tmp_path: Path) -> None:
         Reply((Text("Thanks."),), when="and more"),
     )
     async with engine_harness(tmp_path, *replies) as harness:
-        parent = await harness.conversation()
-        await parent.say("begin")
-        await parent.wait_idle()
+        parent = await harness.run("begin")
         (child,) = await children(harness, parent.id)
         assert harness.engine.sub_agents is not None
         await harness.engine.sub_agents.hint(child, "dig deeper")
@@ -256,8 +237,7 @@ async def test_an_ended_task_goes_on_where_it_left_off(tmp_path: Path) -> None:
 async def test_closing_the_parent_ends_its_agents(tmp_path: Path) -> None:
     slow = Reply((Pause(60.0),), when="TASK", always=True)
     async with engine_harness(tmp_path, spawns("TASK one"), slow) as harness:
-        parent = await harness.conversation()
-        await parent.say("begin")
+        parent = await harness.start("begin")
         await until(lambda: isinstance(parent.state, AwaitingSubagents))
         await harness.engine.forget(parent.id)
         assert harness.engine.live() == ()
@@ -268,8 +248,7 @@ async def test_closing_the_parent_ends_its_agents(tmp_path: Path) -> None:
 async def told(tmp_path: Path, *calls: ScriptedCall) -> list[str]:
     """Results for the model of a user's conversation for these calls of one reply."""
     async with engine_harness(tmp_path, Reply(calls, when="begin"), Reply((Text("Pity."),))) as harness:
-        parent = await harness.conversation()
-        await parent.say("begin")
+        parent = await harness.start("begin")
         assert isinstance(await parent.wait_idle(), Idle)
         assert await harness.store.agents.rows(parent.id) == []
         assert len(harness.seen(ToolEnded)) == len(calls), "the user sees it too"
@@ -345,9 +324,7 @@ async def test_a_result_next_to_another_call_is_an_error_for_both_and_runs_nothi
     )
     tool = StubTool()
     async with engine_harness(tmp_path, *replies, tool=tool) as harness:
-        parent = await harness.conversation()
-        await parent.say("begin")
-        await parent.wait_idle()
+        parent = await harness.run("begin")
         (row,) = await harness.store.agents.rows(parent.id)
         assert (row.outcome and row.outcome.text, tool.calls) == ("alone", [])
         results = [
@@ -379,9 +356,7 @@ async def completions(harness: EngineHarness, conversation_id: str) -> list[tupl
 
 async def test_four_completions_wake_an_idle_parent_into_one_new_turn(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, Reply((Text("one"),)), Reply((Text("two"),))) as harness:
-        parent = await harness.conversation()
-        await parent.say("hi")
-        await parent.wait_idle()
+        parent = await harness.run("hi")
         leave_completions(tmp_path, parent.id, 4)
         for _ in range(4):
             parent.agents.begin_turn()
@@ -393,8 +368,7 @@ async def test_four_completions_wake_an_idle_parent_into_one_new_turn(tmp_path: 
 async def test_four_completions_join_the_turn_of_a_parent_at_work(tmp_path: Path) -> None:
     looks = Reply((Pause(0.0), ScriptedCall("bash", '{"command": "ls"}')))
     async with engine_harness(tmp_path, looks, Reply((Text("two"),))) as harness:
-        parent = await harness.conversation()
-        await parent.say("hi")
+        parent = await harness.start("hi")
         await until(lambda: harness.provider.requests)
         leave_completions(tmp_path, parent.id, 4)
         parent.agents.begin_turn()
@@ -410,9 +384,7 @@ async def test_at_depth_0_no_model_can_start_any(tmp_path: Path) -> None:
     pity = Reply((Text("Pity."),))
     async with engine_harness(tmp_path, SPAWNS, pity, settings=EngineSettings(agent_depth=0)) as harness:
         assert harness.engine.tool_names == ("bash",)
-        parent = await harness.conversation()
-        await parent.say("begin")
-        await parent.wait_idle()
+        parent = await harness.run("begin")
         told = [words(message.blocks) for message in await harness.store.messages(parent.id)]
         assert told[-2:] == [
             "spawn_agents: sub-agents are switched off here (agent_depth = 0). There are: bash",
@@ -427,9 +399,7 @@ async def test_one_that_has_used_up_its_own_budget_ends_and_its_parent_reads_so(
     done = Reply((Text("Too dear."),), when="Sub-agent results")
     settings = EngineSettings(agent_budget_usd=0.02)  # each reply costs a cent
     async with engine_harness(tmp_path, SPAWNS, done, works, settings=settings) as harness:
-        parent = await harness.conversation()
-        await parent.say("begin")
-        await parent.wait_idle()
+        parent = await harness.run("begin")
         (row,) = await harness.store.agents.rows(parent.id)
         assert row.outcome is not None
         assert row.outcome.reason == "The budget of $0.02 for a sub-agent is used up ($0.02 spent)."
@@ -490,16 +460,14 @@ async def test_a_profile_says_what_the_users_own_conversation_may_call(
             harness.cwd, "scripted/main", permission_mode=PermissionMode.AUTO, profile=profile
         )
         conversation = await harness.engine.create(options)
-        await conversation.say("hi")
-        await conversation.wait_idle()
+        await run_turn(conversation, "hi")
         assert [tool.name for tool in harness.provider.requests[0].tools] == names
 
 
 async def test_a_profile_that_is_gone_takes_nothing_away(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, Reply((Text("Hello."),))) as harness:
         conversation = await harness.engine.create(ConversationOptions(harness.cwd, "scripted/main", profile="gone"))
-        await conversation.say("hi")
-        await conversation.wait_idle()
+        await run_turn(conversation, "hi")
         assert "bash" in {tool.name for tool in harness.provider.requests[0].tools}
 
 
@@ -513,9 +481,7 @@ ENDLESS = Reply((Pause(60.0),), when="TASK one", always=True)
 @pytest.mark.parametrize("changes", [ConversationChanges(archived=True), ConversationChanges(deleted=True)])
 async def test_what_works_in_the_background_is_stopped(changes: ConversationChanges, tmp_path: Path) -> None:
     async with engine_harness(tmp_path, BEGINS, ENDLESS, GOES_ON) as harness:
-        parent = await harness.conversation()
-        await parent.say("go")
-        await parent.wait_idle()
+        parent = await harness.run("go")
         sub_agents = harness.engine.sub_agents
         assert sub_agents is not None
         assert sub_agents.at_work(parent.id) == 1

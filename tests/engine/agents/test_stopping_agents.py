@@ -89,8 +89,7 @@ async def test_x_on_one_ends_that_one_alone(tmp_path: Path) -> None:
     with watching() as one, watching() as two:
         replies = (spawns("begin", "TASK 1", "TASK 2"), runs(one, "TASK 1"), runs(two, "TASK 2"))
         async with real_commands(tmp_path, *replies) as harness:
-            parent = await harness.conversation()
-            await parent.say("begin")
+            parent = await harness.start("begin")
             assert await poll(lambda: len(one.alive()) >= EACH and len(two.alive()) >= EACH)
             sub_agents = await working(harness, parent)
             first, second = [view.id for view in sub_agents.views(parent.id)]
@@ -106,8 +105,7 @@ async def test_closing_with_agents_at_work_leaves_nothing_and_they_have_ended(tm
         hangs = Reply((Text("half"), Hang()), when="TASK 2")
         replies = (spawns("begin", "TASK 1", "TASK 2", "TASK 3"), runs(watch, "TASK 1"), hangs, runs(watch, "TASK 3"))
         async with real_commands(tmp_path, *replies) as harness:
-            parent = await harness.conversation()
-            await parent.say("begin")
+            parent = await harness.start("begin")
             assert await poll(lambda: len(watch.alive()) >= 2 * EACH)
             await working(harness, parent)
             await harness.engine.close()
@@ -122,8 +120,7 @@ async def test_one_that_waits_for_its_turn_ends_with_its_parent(tmp_path: Path) 
     hangs = Reply((Hang(),), when="TASK", always=True)
     settings = EngineSettings(max_agents=1)
     async with engine_harness(tmp_path, spawns("begin", "TASK 1", "TASK 2"), hangs, settings=settings) as harness:
-        parent = await harness.conversation()
-        await parent.say("begin")
+        parent = await harness.start("begin")
         await working(harness, parent)
         await harness.engine.forget(parent.id)
         assert harness.engine.live() == ()
@@ -143,9 +140,7 @@ async def test_an_ended_one_is_closed_when_nobody_looks_and_goes_on_when_told(tm
         sub_agents = harness.engine.sub_agents
         assert sub_agents is not None
         harness.engine.resting.agent_patience = 0.0
-        parent = await harness.conversation()
-        await parent.say("begin")
-        await parent.wait_idle()
+        parent = await harness.run("begin")
         await until(lambda: harness.engine.live() == (parent,))
         (view,) = sub_agents.views(parent.id)
         looked_at = await harness.engine.open(view.id)
@@ -276,9 +271,7 @@ async def meeting(home: Path, begin: str = "begin one") -> AsyncGenerator[Meetin
     async with engine_harness(home, provider=ScriptedProvider({"main": Script(REPLIES)}, gates.wait)) as harness:
         sub_agents = harness.engine.sub_agents
         assert sub_agents is not None
-        parent = await harness.conversation()
-        await parent.say(begin)
-        await parent.wait_idle()
+        parent = await harness.run(begin)
         here = Meeting(harness, parent, sub_agents, gates)
         commit = harness.store.commit
 

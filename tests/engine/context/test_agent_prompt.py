@@ -108,9 +108,7 @@ async def test_the_system_prompt_of_a_sub_agent_has_it(tmp_path: Path) -> None:
         Reply((Text("Done."),), when="Sub-agent results"),
     )
     async with engine_harness(tmp_path, *replies) as harness:
-        parent = await harness.conversation()
-        await parent.say("Fix the build.")
-        await parent.wait_idle()
+        await harness.run("Fix the build.")
         said = (
             "<parent_conversation>\nUser: Fix the build.\n\nAssistant: I look.\n\n"
             '[Used bash tool]\n{"command": "make"}\n\n[Tool result]\nran make\n\nAssistant: Two will help.\n'

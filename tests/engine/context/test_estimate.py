@@ -24,7 +24,7 @@ from engine.ports import ModelRequest
 from engine.providers.catalogue import SMALLEST_WINDOW, describe
 from engine.updates import ContextChanged
 from phoenix_tui.widgets.status_line import ContextUse, short_meter, warn_crossing
-from tests.support.engine import EngineHarness, engine_harness, until
+from tests.support.engine import EngineHarness, engine_harness, run_turn, until
 from tests.support.scripted_provider import Reply, Script, ScriptedProvider, Text
 
 PROSE = (
@@ -149,8 +149,7 @@ def counted(*numbers: int) -> Reply:
 async def asked(harness: EngineHarness, times: int) -> Conversation:
     conversation = await harness.conversation()
     for _ in range(times):
-        await conversation.say("go on")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go on")
     return conversation
 
 
@@ -181,8 +180,7 @@ async def test_a_reply_without_counts_keeps_the_last_value_marked(tmp_path: Path
         conversation = await asked(harness, 2)
         assert (conversation.record.context_tokens, conversation.record.context_estimated) == (20_100, True)
         assert (await conversation.context.report()).estimated
-        await conversation.say("go on")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go on")
         assert [meter for meter in dict.fromkeys(meters(harness)) if meter] == ["ctx 10%", "ctx ~10%", "ctx 20%"]
 
 
@@ -240,8 +238,7 @@ async def test_a_count_for_a_window_that_has_changed_is_dropped_and_nothing_wait
         provider.waits = asyncio.Event()
         counts = asyncio.create_task(conversation.context.count())
         await until(lambda: len(provider.counted) == 1)
-        await conversation.say("go on")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go on")
         provider.waits.set()
         assert not await counts
         assert (conversation.record.context_tokens, conversation.record.context_estimated) == (2_060, False)

@@ -35,7 +35,7 @@ from engine.extensions.skills import (
 )
 from engine.ports.extensions import ExtensionPrompt, Invocable, InvocableCatalogue, InvocableKind, InvocableOrigin
 from engine.records import ConversationRecord
-from tests.support.engine import StubTool, engine_harness, until
+from tests.support.engine import StubTool, engine_harness, run_turn, until
 from tests.support.program import alive, mark
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 from tools.contract import UNCONFINED, Tool, ToolContext, ToolInputError
@@ -284,12 +284,9 @@ async def test_a_tool_that_came_meanwhile_is_offered_with_the_next_request_and_c
     source = Source({"mcp__notes__add": tool})
     call = Reply((ScriptedCall("mcp__notes__add", '{"command": "x"}'),))
     async with engine_harness(tmp_path, call, DONE, DONE, settings=SETTINGS, extensions=(source,)) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("first")
-        await conversation.wait_idle()
+        conversation = await harness.run("first")
         source.offered["mcp__notes__find"] = later
-        await conversation.say("second")
-        await conversation.wait_idle()
+        await run_turn(conversation, "second")
         offered = [[spec.name for spec in request.tools] for request in harness.provider.requests]
     assert [names[-1] for names in offered] == ["mcp__notes__add", "mcp__notes__add", "mcp__notes__find"]
     assert tool.calls == [{"command": "x"}]
@@ -299,9 +296,7 @@ async def test_a_tool_that_came_meanwhile_is_offered_with_the_next_request_and_c
 async def test_what_a_source_prepares_is_in_the_first_request(tmp_path: Path) -> None:
     source = Source(later={"mcp__notes__add": StubTool("mcp__notes__add")})
     async with engine_harness(tmp_path, DONE, settings=SETTINGS, extensions=(source,)) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("first")
-        await conversation.wait_idle()
+        await harness.run("first")
         assert harness.provider.requests[0].tools[-1].name == "mcp__notes__add"
 
 
@@ -311,17 +306,13 @@ async def test_no_source_takes_the_name_of_a_tool_of_phoenix(tmp_path: Path) -> 
     async with engine_harness(
         tmp_path, call, DONE, tool=own, settings=SETTINGS, extensions=(Source({"bash": foreign}),)
     ) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await harness.run("go")
     assert (len(own.calls), len(foreign.calls)) == (1, 0)
 
 
 async def test_the_texts_of_a_source_stand_behind_the_safety_section(tmp_path: Path) -> None:
     source = Source(texts=[ExtensionPrompt("Skills", "pdf: reads PDF files", "skills")])
     async with engine_harness(tmp_path, DONE, settings=SETTINGS, extensions=(source,)) as harness:
-        conversation = await harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await harness.run("go")
         said = harness.provider.requests[0].system[0]
     assert said.index("# Safety") < said.index("# Skills\npdf: reads PDF files") < said.index("# Workspace")

@@ -49,8 +49,7 @@ async def asked(home: Path, times: int = 1) -> AsyncIterator[tuple[EngineHarness
 
 async def asking(harness: EngineHarness) -> Conversation:
     """Begin a conversation and wait for the question of its server."""
-    conversation = await harness.conversation()
-    await conversation.say("go")
+    conversation = await harness.start("go")
     await until(lambda: conversation.question)
     return conversation
 

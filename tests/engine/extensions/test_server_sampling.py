@@ -55,8 +55,7 @@ async def sampling(
         engine_harness(home, settings=settings, provider=ScriptedProvider(scripts), extensions=[one.hub]) as harness,
     ):
         let_servers_ask(one.hub, harness.engine)
-        conversation = await harness.conversation()
-        await conversation.say("a secret of the user")
+        conversation = await harness.start("a secret of the user")
         await until(lambda: conversation.question or not is_busy(conversation.state))
         yield harness, conversation, one
 
@@ -196,8 +195,7 @@ async def test_the_user_of_the_parent_is_asked_and_the_sub_agent_pays(tmp_path: 
         engine_harness(tmp_path, settings=settings, provider=provider, extensions=[one.hub]) as harness,
     ):
         let_servers_ask(one.hub, harness.engine)
-        parent = await harness.conversation()
-        await parent.say("begin")
+        parent = await harness.start("begin")
         await until(lambda: parent.question)
         await answer(parent, YES)
         await parent.wait_idle()

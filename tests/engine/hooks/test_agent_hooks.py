@@ -8,7 +8,7 @@ from pathlib import Path
 from engine.executor.event_hooks import MOST_TIMES, SAYS
 from engine.machine.messages import TextBlock
 from phoenix_tui.wiring.hooks import write_transcripts
-from tests.support.engine import until
+from tests.support.engine import run_turn, until
 from tests.support.hooked import PYTHON, Hooked, group, hooked_engine, script, write_hooks
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 
@@ -29,8 +29,7 @@ async def test_hooks_know_the_agent_of_a_call_and_its_beginning_and_end(tmp_path
     )
     async with hooked_engine(tmp_path, SPAWNS, CALLS, SUBMITS, DONE) as hooked:
         conversation = await hooked.harness.conversation()
-        await conversation.say("begin")
-        await conversation.wait_idle()
+        await run_turn(conversation, "begin")
         await until(lambda: seen.exists() and seen.read_text().count("\n") == 4)
     found = {
         line["hook_event_name"] + line.get("tool_name", ""): line
@@ -48,8 +47,7 @@ async def test_a_guard_holds_for_sub_agents_too(tmp_path: Path) -> None:
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=[group("echo no >&2; exit 2", "Bash")])
     async with hooked_engine(tmp_path, SPAWNS, CALLS, SUBMITS, DONE) as hooked:
         conversation = await hooked.harness.conversation()
-        await conversation.say("begin")
-        await conversation.wait_idle()
+        await run_turn(conversation, "begin")
         assert hooked.harness.tool.calls == []
 
 
@@ -69,8 +67,7 @@ os.rename({str(seen)!r} + ".new", {str(seen)!r})
     async with hooked_engine(tmp_path, SPAWNS, CALLS, SUBMITS, DONE) as hooked:
         hooked.hooks.transcripts = write_transcripts(tmp_path / "transcripts", hooked.harness.store)
         conversation = await hooked.harness.conversation()
-        await conversation.say("begin")
-        await conversation.wait_idle()
+        await run_turn(conversation, "begin")
         await until(seen.exists)
     found = json.loads(seen.read_text())
     own, parents = [json.loads(line) for line in found["own"].splitlines()], found["parents"]
@@ -95,8 +92,7 @@ def submits(text: str) -> Reply:
 async def result_of_run(hooked: Hooked) -> str:
     """Results that the parent got."""
     conversation = await hooked.harness.conversation()
-    await conversation.say("begin")
-    await conversation.wait_idle()
+    await run_turn(conversation, "begin")
     return "\n".join(hooked.results())
 
 
@@ -171,8 +167,7 @@ async def test_calls_that_start_sub_agents_have_hooks_behind_their_results(tmp_p
         await result_of_run(hooked)
         told = repr(hooked.harness.provider.requests[-1].messages)
         conversation = await hooked.harness.conversation()
-        await conversation.say("and on")
-        await conversation.wait_idle()
+        await run_turn(conversation, "and on")
     (given,) = map(json.loads, seen.read_text().splitlines())
     assert (given["hook_event_name"], given["tool_name"]) == ("PostToolUse", "Agent")
     assert "found it" in given["tool_response"]["content"][0]["text"]

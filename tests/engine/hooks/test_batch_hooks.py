@@ -17,7 +17,7 @@ from engine.ports import ConversationChanges
 from engine.ports.extensions import HookEvent
 from engine.records import PermissionMode
 from engine.updates import MessageSaved, RunEnded
-from tests.support.engine import StubTool, until
+from tests.support.engine import StubTool, run_turn, until
 from tests.support.hooked import PYTHON, Hooked, bash, group, hooked_engine, says, script, write_hooks
 from tests.support.instructions import FixedInstructions
 from tests.support.scripted_provider import Fail, Reply, ScriptedCall, Text
@@ -33,8 +33,7 @@ async def test_they_hear_all_calls_of_a_reply_at_once_with_what_the_model_reads(
     write_hooks(tmp_path / "config" / "hooks.json", PostToolBatch=f"cat >> {seen}")
     async with hooked_engine(tmp_path, TWO, bash("id"), says("done")) as hooked:
         conversation = await hooked.harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
     first, second = map(json.loads, seen.read_text().splitlines())
     assert first["hook_event_name"] == "PostToolBatch"
     assert [(one["tool_name"], one["tool_input"], one["tool_response"]) for one in first["tool_calls"]] == [
@@ -57,16 +56,14 @@ async def test_a_block_ends_the_run_with_all_results_kept(tmp_path: Path, comman
     write_hooks(tmp_path / "config" / "hooks.json", PostToolBatch=command)
     async with hooked_engine(tmp_path, TWO, says("never"), says("on again")) as hooked:
         conversation = await hooked.harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
         (ended,) = hooked.harness.seen(RunEnded)
         assert (ended.error_code, ended.error) == ("hook_stopped", error)
         assert isinstance(conversation.state, Idle)
         assert hooked.results() == ["ran ls", "ran pwd"]
         assert ended.error in hooked.rows()
         (tmp_path / "config" / "hooks.json").unlink()
-        await conversation.say("and now")
-        await conversation.wait_idle()
+        await run_turn(conversation, "and now")
         assert hooked.harness.seen(RunEnded)[-1].error == ""
 
 
@@ -87,8 +84,7 @@ if count.read_text() == "x":
     write_hooks(tmp_path / "config" / "hooks.json", PostToolBatch=once)
     async with hooked_engine(tmp_path, bash("ls"), bash("pwd"), says("done")) as hooked:
         conversation = await hooked.harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
         told = ["[From a hook: mind the gap]" in repr(request.messages) for request in hooked.harness.provider.requests]
         assert told == [False, True, False]
     assert count.read_text() == "xx"
@@ -100,8 +96,7 @@ async def test_a_request_that_is_tried_again_asks_them_once(tmp_path: Path) -> N
     broken = Reply((Fail("overloaded", retryable=True),))
     async with hooked_engine(tmp_path, bash("ls"), broken, says("done")) as hooked:
         conversation = await hooked.harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
         assert "done" in [text_in(saved.message.blocks) for saved in hooked.harness.seen(MessageSaved)]
     assert count.read_text() == "x\n"
 
@@ -114,8 +109,7 @@ async def test_a_sub_agent_fails_where_they_end_its_run(tmp_path: Path) -> None:
     calls = Reply((ScriptedCall("bash", '{"command": "ls"}'),), when="TASK look")
     async with hooked_engine(tmp_path, spawns, calls, Reply((Text("done"),))) as hooked:
         conversation = await hooked.harness.conversation()
-        await conversation.say("begin")
-        await conversation.wait_idle()
+        await run_turn(conversation, "begin")
         await until(lambda: seen.exists() and seen.read_text().count("\n") == 2)
         assert "A hook stopped the run" in hooked.results()[-1]
     own, parents = map(json.loads, seen.read_text().splitlines())
@@ -166,12 +160,10 @@ async def talk(hooked: Hooked, seen: Path) -> None:
     await conversation.answer(conversation.question.call.id, ApprovalAnswer(ApprovalChoice.ONCE))
     await conversation.wait_idle()
     await conversation.change(ConversationChanges(permission_mode=PermissionMode.AUTO))
-    await conversation.say("and on")
-    await conversation.wait_idle()
+    await run_turn(conversation, "and on")
     await until(lambda: "SubagentStop" in seen.read_text())
     for number in range(8):
-        await conversation.say(f"question {number}")
-        await conversation.wait_idle()
+        await run_turn(conversation, f"question {number}")
     await conversation.context.compact("the plan")
     await conversation.wait_idle()
     await until(lambda: "PostCompact" in seen.read_text())

@@ -19,7 +19,7 @@ from engine.records import Delivery, PermissionMode
 from engine.updates import HookStarted, MessageSaved, RunEnded
 from phoenix_tui.config.instructions import Instructions
 from phoenix_tui.config.trust import TrustFile, find_project
-from tests.support.engine import StubTool, until
+from tests.support.engine import StubTool, run_turn, until
 from tests.support.git_repositories import empty_repository
 from tests.support.hooked import PYTHON, Hooked, bash, group, hooked_engine, says, script, write_hooks
 from tests.support.scripted_provider import Reply, ScriptedCall
@@ -53,8 +53,7 @@ else:
         refused = await conversation.say("my password is x")
         assert refused == Refused("A hook refused this message: guard.py: No secrets in prompts")
         assert hooked.harness.seen(MessageSaved) == []
-        await conversation.say("hello")
-        await conversation.wait_idle()
+        await run_turn(conversation, "hello")
         words, added = texts(hooked, Origin.HUMAN)
         assert (words, "Today is Monday." in added) == ("hello", True)
         assert "Today is Monday." in str(hooked.harness.provider.requests[-1])
@@ -75,8 +74,7 @@ print("Use tabs.")
     async with hooked_engine(tmp_path, says("one"), says("two")) as hooked:
         conversation = await hooked.harness.conversation()
         for text in ("first", "second"):
-            await conversation.say(text)
-            await conversation.wait_idle()
+            await run_turn(conversation, text)
         assert [text for text in texts(hooked, Origin.HUMAN) if "Use tabs." in text] == [
             "<hook-context>\nUse tabs.\n</hook-context>"
         ]
@@ -96,8 +94,7 @@ print(json.dumps({"decision": "block", "reason": "say DONE", "systemMessage": "a
     write_hooks(tmp_path / "config" / "hooks.json", Stop=loop)
     async with hooked_engine(tmp_path, says("almost"), bash("ls"), says("DONE")) as hooked:
         conversation = await hooked.harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
         assert texts(hooked, Origin.NOTICE)[-1:] != []
         assert any("say DONE" in text for text in texts(hooked, Origin.NOTICE))
         assert texts(hooked, Origin.LLM) == ["almost", "DONE"]
@@ -110,8 +107,7 @@ async def test_a_stop_hook_that_is_never_content_ends_at_the_cap(tmp_path: Path)
     replies = [says(f"answer {number}") for number in range(MOST_TIMES + 3)]
     async with hooked_engine(tmp_path, *replies) as hooked:
         conversation = await hooked.harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
         assert len(texts(hooked, Origin.LLM)) == MOST_TIMES + 1
         assert any("it ends now" in row for row in hooked.rows())
 
@@ -132,8 +128,7 @@ async def test_a_summary_can_be_refused(tmp_path: Path) -> None:
     async with hooked_engine(tmp_path, *[says("word " * 50) for _ in range(9)]) as hooked:
         conversation = await hooked.harness.conversation()
         for number in range(8):
-            await conversation.say(f"question {number}")
-            await conversation.wait_idle()
+            await run_turn(conversation, f"question {number}")
         await conversation.context.compact()
         await conversation.wait_idle()
         assert any("A hook refused the summary: hook" not in row and "not now" in row for row in hooked.rows())
@@ -152,8 +147,7 @@ async def test_a_question_notifies_and_can_be_answered_by_a_hook(tmp_path: Path)
         await conversation.wait_idle()
         decision = json.dumps({"hookSpecificOutput": {"decision": {"behavior": "deny", "message": "no"}}})
         write_hooks(tmp_path / "config" / "hooks.json", PermissionRequest=f"echo '{decision}'")
-        await conversation.say("again")
-        await conversation.wait_idle()
+        await run_turn(conversation, "again")
         assert "A hook blocked bash" in hooked.results()[-1]
         assert hooked.harness.tool.calls == []
 
@@ -163,8 +157,7 @@ async def test_a_prompt_hook_can_give_the_title(tmp_path: Path) -> None:
     write_hooks(tmp_path / "config" / "hooks.json", UserPromptSubmit=f"echo '{json.dumps(output)}'")
     async with hooked_engine(tmp_path, says("hi")) as hooked:
         conversation = await hooked.harness.conversation()
-        await conversation.say("hello")
-        await conversation.wait_idle()
+        await run_turn(conversation, "hello")
         assert conversation.record.title == "Fix the build"
 
 
@@ -188,8 +181,7 @@ async def test_a_hook_is_announced_with_the_text_of_its_file(tmp_path: Path) -> 
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=[group("true", statusMessage="looks at it")])
     async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
         conversation = await hooked.harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
         assert [(one.name, one.status) for one in hooked.harness.seen(HookStarted)] == [("true", "looks at it")]
 
 
@@ -202,8 +194,7 @@ async def test_a_conversation_that_waits_for_its_user_is_told_of_once(
     write_hooks(tmp_path / "config" / "hooks.json", Notification=hooks)
     async with hooked_engine(tmp_path, says("done")) as hooked:
         conversation = await hooked.harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
         await until(lambda: seen.exists() and seen.read_text().endswith("\n"))
     (told,) = map(json.loads, seen.read_text().splitlines())
     assert (told["notification_type"], told["message"]) == ("idle_prompt", "Phoenix is waiting for your input")
@@ -220,8 +211,7 @@ async def test_a_new_message_and_the_end_stop_the_wait_for_the_user(tmp_path: Pa
     assert tool.release is not None
     async with hooked_engine(tmp_path, says("done"), bash("ls"), says("more"), tool=tool) as hooked:
         conversation = await hooked.harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
         first = wait_of(conversation)
         assert first is not None
         await conversation.say("go on")
@@ -240,8 +230,7 @@ async def test_without_a_hook_for_it_nothing_waits_for_the_user(tmp_path: Path) 
     write_hooks(tmp_path / "config" / "hooks.json", Stop="true")
     async with hooked_engine(tmp_path, says("done")) as hooked:
         conversation = await hooked.harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
         assert conversation.hooks.idle is None
 
 
@@ -253,8 +242,7 @@ async def test_a_stop_hook_hears_of_commands_that_run_on(tmp_path: Path) -> None
         job = JobInfo("job_1", conversation.id, "npm run dev", running=True, exit_code=None, elapsed=1.0)
         over = JobInfo("job_2", conversation.id, "true", running=False, exit_code=0, elapsed=1.0)
         hooked.harness.jobs.known = (job, over)
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
     (task,) = json.loads(seen.read_text())["background_tasks"]
     assert (task["id"], task["type"], task["status"], task["command"]) == ("job_1", "shell", "running", "npm run dev")
 
@@ -269,8 +257,7 @@ async def test_the_end_of_a_session_has_its_reason(tmp_path: Path, left_as: str,
     async with hooked_engine(tmp_path, says("one")) as hooked:
         conversation = await hooked.harness.conversation()
         conversation.hooks.end_reason = "logout"
-        await conversation.say("a message resets it")
-        await conversation.wait_idle()
+        await run_turn(conversation, "a message resets it")
         if left_as:
             conversation.hooks.end_reason = left_as
         await hooked.harness.engine.close(closed_as)
@@ -304,8 +291,7 @@ async def test_files_of_the_prompt_are_told_once_and_those_of_subfolders_as_they
     async with hooked_engine(tmp_path, READS, says("done"), says("again"), tool=tool, settings=settings) as hooked:
         conversation = await hooked.harness.conversation()
         for text in ("go", "go on"):
-            await conversation.say(text)
-            await conversation.wait_idle()
+            await run_turn(conversation, text)
         await until(lambda: seen.exists() and seen.read_text().count("\n") >= 4)
     told = [json.loads(line) for line in seen.read_text().splitlines()]
     names = ("memory_type", "load_reason", "parent_file_path", "trigger_file_path")
@@ -330,8 +316,7 @@ async def test_a_matcher_is_held_against_the_reason_and_a_block_changes_nothing(
     write_hooks(tmp_path / "config" / "hooks.json", InstructionsLoaded=hooks)
     async with hooked_engine(tmp_path, says("done"), settings=settings) as hooked:
         conversation = await hooked.harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
         await until(lambda: seen.exists() and seen.read_text() != "")
         assert "Mine." in repr(hooked.harness.provider.requests[0])
     assert seen.read_text() == "right\n"

@@ -17,7 +17,7 @@ from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.machine.states import Idle
 from engine.records import PermissionMode
 from engine.updates import ApprovalAsked, RunEnded
-from tests.support.engine import StubTool, until
+from tests.support.engine import StubTool, run_turn, until
 from tests.support.hooked import PYTHON, bash, group, hooked_engine, says, script, write_hooks
 from tests.support.scripted_provider import Fail, Reply, ScriptedCall
 from tools.file_tools import Patch, ReadFile
@@ -44,8 +44,7 @@ async def test_a_guard_refuses_one_command_and_lets_another_run(tmp_path: Path) 
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=[group(validator(tmp_path), "Bash")])
     async with hooked_engine(tmp_path, bash("grep x"), bash("ls"), says("done")) as hooked:
         conversation = await hooked.harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
         assert hooked.results()[0].startswith("A hook blocked bash: validator.py: use rg instead")
         assert [call["command"] for call in hooked.harness.tool.calls] == ["ls"]
         assert "hook validator.py · PreToolUse · blocked · exit 2" in hooked.rows()[0]
@@ -59,8 +58,7 @@ async def test_stdin_has_foreign_names_and_fields(tmp_path: Path) -> None:
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=hooks, PostToolUse=hooks)
     async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
         conversation = await hooked.harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
         before, after = map(json.loads, seen.read_text().splitlines())
         assert before["session_id"] == conversation.id
         assert before["cwd"] == str(hooked.project)
@@ -84,8 +82,7 @@ async def test_an_allow_takes_the_place_of_the_question(tmp_path: Path) -> None:
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=answer(permissionDecision="allow"))
     async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
         conversation = await hooked.harness.conversation(PermissionMode.ASK)
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
         assert len(hooked.harness.tool.calls) == 1
         assert not hooked.harness.seen(ApprovalAsked)
 
@@ -95,8 +92,7 @@ async def test_an_allow_does_not_beat_a_mode_that_refuses(tmp_path: Path, mode: 
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=answer(permissionDecision="allow"))
     async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
         conversation = await hooked.harness.conversation(mode)
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
         assert hooked.harness.tool.calls == []
 
 
@@ -137,8 +133,7 @@ async def test_what_a_hook_says_afterwards_is_added_to_the_result(tmp_path: Path
     write_hooks(tmp_path / "config" / "hooks.json", PostToolUse=[group(lint, "Bash"), group(context)])
     async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
         conversation = await hooked.harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
         (result,) = hooked.results()
         assert result.startswith("ran ls")
         assert "[A hook objects: lint.sh: E501 line too long]" in result
@@ -150,8 +145,7 @@ async def test_continue_false_before_a_tool_ends_the_run_without_it(tmp_path: Pa
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=stop)
     async with hooked_engine(tmp_path, bash("ls"), says("never")) as hooked:
         conversation = await hooked.harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
         (ended,) = hooked.harness.seen(RunEnded)
         assert (ended.error_code, ended.error) == ("hook_stopped", "A hook stopped the run: enough")
         assert hooked.harness.tool.calls == []
@@ -173,8 +167,7 @@ async def test_on_failure_continue_lets_the_call_go_on(tmp_path: Path) -> None:
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=[slow])
     async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
         conversation = await hooked.harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
         assert len(hooked.harness.tool.calls) == 1
         assert "no answer" in hooked.rows()[0]
 
@@ -183,8 +176,7 @@ async def test_failures_hold_nothing_up_and_leave_a_row(tmp_path: Path) -> None:
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse="echo broken >&2; exit 1")
     async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
         conversation = await hooked.harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
         assert len(hooked.harness.tool.calls) == 1
         assert "exit 1" in hooked.rows()[0]
         assert "broken" in hooked.rows()[0]
@@ -194,8 +186,7 @@ async def test_no_hooks_runs_none(tmp_path: Path) -> None:
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse="exit 2")
     async with hooked_engine(tmp_path, bash("ls"), says("done"), off="--no-hooks") as hooked:
         conversation = await hooked.harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
         assert len(hooked.harness.tool.calls) == 1
 
 
@@ -221,8 +212,7 @@ async def test_a_run_without_a_message_has_its_hooks_too(tmp_path: Path) -> None
     broken = Reply((Fail("it broke", retryable=False),))
     async with hooked_engine(tmp_path, broken) as hooked:
         conversation = await hooked.harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
     async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
         again = await hooked.harness.engine.open(conversation.id)
         await again.retry()
@@ -247,8 +237,7 @@ async def test_no_form_of_a_call_passes_a_guard(tmp_path: Path, tool: str, args:
     call = Reply((ScriptedCall(tool, json.dumps(args)),))
     async with hooked_engine(tmp_path, call, says("done"), tool=stub) as hooked:
         conversation = await hooked.harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
         assert stub.calls == []
         assert "A hook blocked" in hooked.results()[0]
 
@@ -260,12 +249,10 @@ async def test_a_hook_of_config_toml_decides_and_a_change_of_the_file_counts_at_
     settings.write_text(hook)
     async with hooked_engine(tmp_path, bash("ls"), says("done"), bash("ls"), says("done")) as hooked:
         conversation = await hooked.harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
         assert hooked.harness.tool.calls == []
         settings.write_text("# none\n")
-        await conversation.say("again")
-        await conversation.wait_idle()
+        await run_turn(conversation, "again")
         assert len(hooked.harness.tool.calls) == 1
 
 
@@ -277,8 +264,7 @@ async def test_a_defer_ends_a_run_without_a_screen_before_the_call(tmp_path: Pat
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=DEFERS)
     async with hooked_engine(tmp_path, bash("ls"), bash("ls"), says("done"), settings=UNWATCHED) as hooked:
         conversation = await hooked.harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
         ended = hooked.harness.seen(RunEnded)[-1]
         assert (ended.error_code, ended.error) == (
             "tool_deferred",
@@ -287,8 +273,7 @@ async def test_a_defer_ends_a_run_without_a_screen_before_the_call(tmp_path: Pat
         assert hooked.harness.tool.calls == []
         assert "make the same call again" in hooked.results()[0]
         (tmp_path / "config" / "hooks.json").unlink()
-        await conversation.say("go on")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go on")
         assert hooked.harness.tool.calls == [{"command": "ls"}]
 
 
@@ -313,8 +298,7 @@ async def test_a_deny_of_another_hook_counts_before_a_defer(tmp_path: Path) -> N
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=both)
     async with hooked_engine(tmp_path, bash("ls"), says("done"), settings=UNWATCHED) as hooked:
         conversation = await hooked.harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
         assert hooked.harness.seen(RunEnded)[-1].error_code == ""
         assert "never" in hooked.results()[0]
 
@@ -346,8 +330,7 @@ async def response_to_edit(folder: Path, content: str, edit: dict[str, str]) -> 
     edits = Reply((ScriptedCall("patch", json.dumps({"path": "a.txt", "edits": [edit]})),))
     async with hooked_engine(folder, reads, edits, says("done"), tools=(ReadFile(ledger), Patch(ledger))) as hooked:
         conversation = await hooked.harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        await run_turn(conversation, "go")
         assert seen.exists(), hooked.results()
     response: dict[str, Any] = json.loads(seen.read_text())["tool_response"]
     return response

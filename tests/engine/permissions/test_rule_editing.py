@@ -305,8 +305,7 @@ def test_a_broken_file_is_named_and_left_as_it_is(desk: RuleStore, file: RuleFil
 async def asked(tmp_path: Path) -> AsyncIterator[Any]:
     calls = [Reply((ScriptedCall("bash", f'{{"command": "make test {n}"}}', f"t{n}"),)) for n in (1, 2)]
     async with engine_harness(tmp_path, *calls) as harness:
-        conversation = await harness.conversation(PermissionMode.ASK)
-        await conversation.say("test it")
+        conversation = await harness.start("test it", PermissionMode.ASK)
         await until(lambda: isinstance(conversation.state, AwaitingApproval))
         yield harness, conversation
 
