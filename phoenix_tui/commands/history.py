@@ -208,14 +208,6 @@ def _run(way: Callable[[RewindCommands], Awaitable[None]]) -> CommandFunction:
     return run
 
 
-RUNS: Final[dict[str, CommandFunction]] = {
-    "rewind": _run(RewindCommands.rewind),
-    "undo": _run(RewindCommands.rewind),
-    "branches": _run(RewindCommands.branches),
-}
-"""Commands; /undo shows the list too, which says what `u` would undo."""
-
-
 run_rewind: Final = _run(RewindCommands.rewind)
 run_undo: Final = run_rewind
 """/undo shows the list too, which says what `u` would undo."""

@@ -219,13 +219,6 @@ def _verb(change: FileChange) -> str:
     return "Create" if change.before is None else "Change"
 
 
-RUNS: Final[dict[str, LineCommand]] = {
-    "rewind": _run(RewindCommands.rewind),
-    "undo": _run(RewindCommands.undo),
-    "branches": _run(RewindCommands.branches),
-}
-
-
 run_rewind: Final = _run(RewindCommands.rewind)
 run_undo: Final = _run(RewindCommands.undo)
 run_branches: Final = _run(RewindCommands.branches)
