@@ -115,16 +115,12 @@ def _block(block: Block, calls: Mapping[str, ToolCallRecord]) -> str:
             shown = "\n".join(_honest(clean(result))) if result else _fence(reveal(input_json), "json")
             return f"**{clean_line(tool_label(name))}**\n\n{shown}"
         case ToolResultBlock(call_id, content, is_error):
-            output = _fence("\n".join(_part(part) for part in content), "")
+            texts = (clean(part.text) if isinstance(part, TextBlock) else _block(part, {}) for part in content)
+            output = _fence("\n".join(texts), "")
             parts = ("*Failed*" if is_error else "", _diff(calls.get(call_id)), output)
             return "\n\n".join(part for part in parts if part)
         case _:
             assert_never(block)
-
-
-def _part(part: TextBlock | ImageBlock) -> str:
-    """A part of a tool's output, as written in its fence."""
-    return clean(part.text) if isinstance(part, TextBlock) else _block(part, {})
 
 
 def _diff(call: ToolCallRecord | None) -> str:

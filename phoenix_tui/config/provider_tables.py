@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import translate
 from functools import lru_cache
 from typing import Final, cast
@@ -96,16 +96,14 @@ def note_secrets(providers: Iterable[ProviderSettings], web: WebSettings | None)
     SECRETS.add_names(KEY_VARIABLES)
     SECRETS.add_names([web.key_env] if web is not None else [])
     for provider in providers:
-        SECRETS.add_names([provider.api_key_env, *_variables(provider)])
+        texts = (*provider.headers.values(), *provider.query.values())
+        named = (
+            name for text in texts for name in variables_in(text) if name not in ALLOWED
+        )  # those every command has
+        SECRETS.add_names([provider.api_key_env, *named])
         for name, value in [*provider.headers.items(), *provider.query.items()]:
             if (SECRET.search(name) or name.lower() == "authorization") and not variables_in(value):
                 SECRETS.add_value(value.rpartition(" ")[2])
-
-
-def _variables(provider: ProviderSettings) -> Iterator[str]:
-    """Variables in its headers and query, which may be secret unless every command needs them, such as USER."""
-    for text in (*provider.headers.values(), *provider.query.values()):
-        yield from (name for name in variables_in(text) if name not in ALLOWED)
 
 
 MOST_PATTERNS: Final = 100

@@ -183,15 +183,11 @@ def agent_named(front: FrontEnd, views: Sequence[AgentView], words: str, usage: 
     if len(found) > 1:
         raise EngineError(f"{len(found)} sub-agents match; /agents lists them.")
     if not found:
-        raise EngineError(f"There is no sub-agent {words} of {_whose(front)}. {usage}")
+        parent = "this conversation"
+        if front.conversation is not None and front.conversation.record.agent is not None:
+            parent = parent_title(front.conversation.record, front.services.engine)
+        raise EngineError(f"There is no sub-agent {words} of {parent}. {usage}")
     return found[0]
-
-
-def _whose(front: FrontEnd) -> str:
-    conversation = front.conversation
-    if conversation is None or conversation.record.agent is None:
-        return "this conversation"
-    return parent_title(conversation.record, front.services.engine)
 
 
 T = TypeVar("T", bound="Conversation")
