@@ -39,7 +39,7 @@ from phoenix_tui.widgets.agent_panel import (
     turns,
 )
 from phoenix_tui.widgets.asking_panel import AskingPanel
-from phoenix_tui.widgets.bases import first_visible, move_choice, run_latest
+from phoenix_tui.widgets.bases import first_visible, mark_chosen, move_choice, run_latest
 from phoenix_tui.widgets.notices import Notifier
 from phoenix_tui.widgets.question_panel import ROWS_BESIDE, QuestionPanel
 from tools.call_titles import call_title
@@ -365,7 +365,7 @@ class AgentsSheet(AnsweringSheet):
         self._first = first_visible(self._chosen, len(views), most)
         rows = agent_rows(views, width - POINTER, self.clock.now(), plain=self._plain, each=self._each)
         shown = [
-            _mark_chosen(row, place % self._each, chosen=place // self._each == self._chosen)
+            mark_chosen(row, chosen=place // self._each == self._chosen, sign=" " if place % self._each else "›")
             for place, row in enumerate(rows)
         ]
         seen = slice(self._first * self._each, (self._first + most) * self._each)
@@ -449,13 +449,6 @@ class AgentsSheet(AnsweringSheet):
             else "Hint sent; the sub-agent reads it before its next step."
         )
         self._draw()
-
-
-def _mark_chosen(row: Content, nth: int, *, chosen: bool) -> Content:
-    """The nth row of a sub-agent; those of the chosen one are reversed."""
-    if not chosen:
-        return Content.assemble("  ", row)
-    return Content.styled(f"{'  ' if nth else '› '}{row.plain}", "reverse")
 
 
 def _heading(views: Sequence[AgentView], width: int, *, asks: bool) -> Content:

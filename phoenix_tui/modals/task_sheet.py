@@ -32,7 +32,7 @@ from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.text.labels import Tone, age
 from phoenix_tui.text.task_text import MARKS, PLANNING, STATUS_WORDS, facts, preference, shorten, summary, title
-from phoenix_tui.widgets.bases import first_visible, first_visible_line, run_latest
+from phoenix_tui.widgets.bases import first_visible, first_visible_line, mark_chosen, run_latest
 
 POINTER: Final = 2
 """Cells of the sign before a row."""
@@ -89,7 +89,7 @@ def board_rows(
     digits = len(str(max(most, *(row.seq for row in rows), 1)))
     shown_rows = enumerate(rows[first : first + room], start=first)
     return [
-        _mark_chosen(_row(row, width - POINTER, digits, now, words, plain=plain), chosen=place == chosen)
+        mark_chosen(_row(row, width - POINTER, digits, now, words, plain=plain), chosen=place == chosen)
         for place, row in shown_rows
     ]
 
@@ -117,10 +117,6 @@ def _row(
         (f"{mark.mark(plain)}{status}", mark.tone.value), f"{GAP}{task.order:>{digits}}{GAP}", title(task)
     )
     return Content.assemble(line.truncate(room, ellipsis=True, pad=True), (since, Tone.QUIET.value))
-
-
-def _mark_chosen(row: Content, *, chosen: bool) -> Content:
-    return Content.styled(f"› {row.plain}", "reverse") if chosen else Content.assemble(" " * POINTER, row)
 
 
 def detail(task: TrackedTask | None, width: int, now: float) -> list[Content]:
@@ -183,12 +179,10 @@ def content_rows(lines: Sequence[TaskLine], chosen: int, width: int, room: int) 
         if place == chosen:
             first = len(rows)
             wrapped = _cut(Content(line.text), width - POINTER, 3)
-            rows += [
-                Content.styled(f"{' ' if nth else '›'} {part.plain}", "reverse") for nth, part in enumerate(wrapped)
-            ]
+            rows += [mark_chosen(part, chosen=True, sign=" " if nth else "›") for nth, part in enumerate(wrapped)]
             last = len(rows)
         else:
-            rows.append(Content.assemble(" " * POINTER, Content(line.text).truncate(width - POINTER, ellipsis=True)))
+            rows.append(mark_chosen(Content(line.text).truncate(width - POINTER, ellipsis=True), chosen=False))
     top = first_visible_line(first, last, len(rows), room)
     return rows[top : top + room]
 

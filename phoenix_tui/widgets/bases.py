@@ -142,3 +142,8 @@ def first_visible(chosen: int, total: int, room: int) -> int:
 def first_visible_line(start: int, end: int, total: int, room: int) -> int:
     """The first of `room` lines, where the selected row is those from `start` to `end`: in the middle, as above."""
     return max(min(max(end - room, start - room // 2), total - room), 0)
+
+
+def mark_chosen(row: Content, *, chosen: bool, sign: str = "›") -> Content:
+    """A row of a list with the two cells of its sign; the chosen one is reversed."""
+    return Content.styled(f"{sign} {row.plain}", "reverse") if chosen else Content.assemble("  ", row)
