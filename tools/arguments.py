@@ -54,13 +54,13 @@ class Arguments:
             raise ToolInputError(f"{self._where}{name} contains half a character (a lone surrogate).")
         return value
 
-    def flag(self, name: str, default: bool = False) -> bool:
-        """A boolean.
+    def flag(self, name: str) -> bool:
+        """A boolean; False without one.
 
         Raises:
             ToolInputError: not a boolean.
         """
-        value = self._value(name, default)
+        value = self._value(name, False)
         if not isinstance(value, bool):
             raise self._wrong(name, "true or false", value)
         return value

@@ -58,13 +58,11 @@ def section(
     body: str,
     origin: str = BUILT_IN,
     modes: frozenset[PromptMode] = BOTH,
-    *,
-    is_instructions: bool = False,
 ) -> tuple[PromptSection, ...]:
     """A section below its name as heading; none without a body."""
     body = body.strip()
     text = f"# {name}\n{body}"
-    return (PromptSection(name, text, origin, modes, is_instructions),) if body else ()
+    return (PromptSection(name, text, origin, modes),) if body else ()
 
 
 def wrap_in_tags(tag: str, body: str) -> str:

@@ -19,7 +19,6 @@ from engine.executor.requests import (
     Priority,
     Receipt,
     Refused,
-    RunCaps,
 )
 from engine.executor.session import LAST_MESSAGES, Session
 from engine.executor.session_parts import differences
@@ -63,9 +62,7 @@ def build_answer_event(session: Session, question: Question, answer: ApprovalAns
     )
 
 
-async def answer_left_open(
-    session: Session, question: Question, answer: ApprovalAnswer, caps: RunCaps | None = None
-) -> Receipt:
+async def answer_left_open(session: Session, question: Question, answer: ApprovalAnswer) -> Receipt:
     """Send the answer to a question whose run has ended as a message of the user; a no closes it."""
     if answer.choice is ApprovalChoice.DENY and not answer.reason.strip():
         if session.questions.open is not None and session.questions.open.left_open:
@@ -75,7 +72,7 @@ async def answer_left_open(
     if why := check_answers(session, question, answer):
         return Refused(why)
     text = answer.reason.strip() or _format_answers(question, clean_answers(answer.answers))
-    return await send(session, text, (), caps)
+    return await send(session, text, (), None)
 
 
 async def read_left_open(session: Session) -> None:

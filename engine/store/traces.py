@@ -264,14 +264,14 @@ _AGENT: Final = """SELECT substr((SELECT text FROM messages WHERE id = r.trigger
     AS output FROM runs AS r WHERE r.id = ?2"""
 
 
-def read_trace(connection: sqlite3.Connection, run_id: str, now: float, limit: int = MOST_SPANS) -> Trace | None:
-    """The tree of a run, its first `limit` spans; None where there is no such run."""
-    runs = connection.execute(_RUNS, (run_id, limit)).fetchall()
+def read_trace(connection: sqlite3.Connection, run_id: str, now: float) -> Trace | None:
+    """The tree of a run, its first `MOST_SPANS` spans; None where there is no such run."""
+    runs = connection.execute(_RUNS, (run_id, MOST_SPANS)).fetchall()
     if not runs:
         return None
     ids = json.dumps([row["id"] for row in runs])
     sums = {row["run_id"]: row for row in connection.execute(_SUMS, (ids,))}
-    room = max(limit - len(runs), 0)
+    room = max(MOST_SPANS - len(runs), 0)
     rows = connection.execute(_SPANS, (ids, room)).fetchall()
     left_out = max(connection.execute(_COUNT, (ids,)).fetchone()[0] - room, 0)
     calls = [make_ended_span(row) for row in rows]

@@ -105,10 +105,10 @@ def write_file(path: Path, content: str | bytes) -> None:
     sync_folder(path.parent)
 
 
-def remove_parts(folders: Iterable[Path], age: float = OLD_PART) -> list[Path]:
+def remove_parts(folders: Iterable[Path]) -> list[Path]:
     """Remove what a killed process left of the files that it was replacing in these folders; returns their paths.
 
-    Only files of `write_file`, and of a new database, that nothing has written to for `age` seconds.
+    Only files of `write_file`, and of a new database, that nothing has written to for `OLD_PART` seconds.
     """
     removed: list[Path] = []
     for folder in folders:
@@ -119,7 +119,7 @@ def remove_parts(folders: Iterable[Path], age: float = OLD_PART) -> list[Path]:
                     if (
                         _PART.fullmatch(part.name)
                         and stat.S_ISREG(found.st_mode)
-                        and time.time() - found.st_mtime > age
+                        and time.time() - found.st_mtime > OLD_PART
                     ):
                         part.unlink()
                         removed.append(part)

@@ -89,15 +89,6 @@ def git_folder_at(folder: Path) -> Path | None:
     return folder if is_git_folder(folder) else None
 
 
-def find_git_folder(folder: Path) -> tuple[Path, Path] | None:
-    """The folder at which git finds a repository from `folder` upwards, and its git folder; None outside of one."""
-    for place in (folder, *folder.parents):
-        found = git_folder_at(place)
-        if found is not None:
-            return place, found
-    return None
-
-
 SMALL: Final = 4096
 """Bytes of a file that holds one line: HEAD, a reference, a pointer."""
 MOST_REFERENCES: Final = 64 * 1024 * 1024

@@ -81,12 +81,12 @@ class ScreenRow:
         self._split(column)
         del self.chars[column:], self.looks[column:]
 
-    def erase(self, start: int, end: int, look: str = "") -> None:
+    def erase(self, start: int, end: int) -> None:
         """Put blanks in place of cells that are there."""
-        if end >= len(self.chars) and not look:
+        if end >= len(self.chars):
             self.cut(start)
-        elif start < (end := min(end, max(len(self.chars), end if look else 0))):
-            self.put(start, [BLANK] * (end - start), look)
+        elif start < end:
+            self.put(start, [BLANK] * (end - start), "")
 
     def delete(self, column: int, count: int) -> None:
         """Take cells out; those behind move to the left."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.git.repository import find_git_folder, git_folder_at
+from tools.git.repository import find_repository, git_folder_at
 
 HASH = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
@@ -112,5 +112,7 @@ def test_git_is_followed_upwards_past_an_empty_folder_of_its_name(tmp_path: Path
     inner = tmp_path / "top/in/ner"
     inner.mkdir(parents=True)
     (tmp_path / "top/in/.git").mkdir()
-    assert find_git_folder(inner) == (tmp_path / "top", tmp_path / "top/.git")
+    found = find_repository(inner)
+    assert found is not None
+    assert (found.worktree, found.own) == (tmp_path / "top", tmp_path / "top/.git")
     assert chosen_by_git(inner, tmp_path.parent) == os.path.realpath(tmp_path / "top/.git")
