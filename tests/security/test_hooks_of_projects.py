@@ -32,8 +32,7 @@ def project_hooks(hooked: Hooked, **events: object) -> None:
 
 
 async def run_once(hooked: Hooked, mode: PermissionMode = PermissionMode.AUTO) -> None:
-    conversation = await hooked.harness.conversation(mode)
-    await run_turn(conversation, "go")
+    await hooked.harness.run("go", mode)
 
 
 async def test_nothing_of_a_project_runs_before_it_is_trusted(tmp_path: Path) -> None:
@@ -55,8 +54,7 @@ async def test_a_script_that_changed_after_trust_does_not_run_and_its_call_is_as
         project_hooks(hooked, PreToolUse='"$CLAUDE_PROJECT_DIR"/guard.sh')
         hooked.sources.answer(hooked.project, trusted=True)
 
-        conversation = await hooked.harness.conversation()
-        await conversation.say("go")
+        conversation = await hooked.harness.start("go")
         await tool.started.wait()
         script(guard, "#!/bin/sh\ntouch stolen\n")
         assert tool.release is not None
@@ -116,8 +114,7 @@ async def test_a_projects_hook_reads_its_own_transcript_in_the_sandbox_and_no_ot
         replies = (says("secret of one"), bash("ls"), says("done"))
         async with hooked_engine(home, *replies, confined=True, hidden=(state,)) as hooked:
             transcripts = hooked.hooks.transcripts = write_transcripts(state / "transcripts", hooked.harness.store)
-            first = await hooked.harness.conversation()
-            await run_turn(first, "one")
+            first = await hooked.harness.run("one")
             other = await transcripts.path_of(first.record)
             assert "secret of one" in (state / "transcripts" / first.id / f"{first.id}.jsonl").read_text()
             script(hooked.project / "reads.py", PYTHON + READS_ALL.format(other=other, state=str(state)))
@@ -140,8 +137,7 @@ async def test_an_allow_of_a_project_does_not_open_the_sandbox(tmp_path: Path) -
     async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
         project_hooks(hooked, PreToolUse=f"echo '{allow}'")
         hooked.sources.answer(hooked.project, trusted=True)
-        conversation = await hooked.harness.conversation(PermissionMode.ASK)
-        await conversation.say("go")
+        conversation = await hooked.harness.start("go", PermissionMode.ASK)
         await until(lambda: conversation.question is not None)
         assert hooked.harness.tool.calls == []
 
@@ -167,8 +163,7 @@ async def test_esc_kills_a_hook_and_the_child_that_left_its_session(tmp_path: Pa
     child = f"setsid sh -c 'echo $$ > {tmp_path}/pid; exec sleep 600' & wait"
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=child)
     async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
-        conversation = await hooked.harness.conversation()
-        await conversation.say("go")
+        conversation = await hooked.harness.start("go")
         pid_file = tmp_path / "pid"
         await until(lambda: pid_file.exists() and pid_file.read_text().strip())
         pid = int(pid_file.read_text())
@@ -186,8 +181,7 @@ async def test_esc_kills_hooks_that_nothing_waits_for(tmp_path: Path) -> None:
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=[waits])
     tool = StubTool()
     async with hooked_engine(tmp_path, bash("ls"), says("done"), tool=tool) as hooked:
-        conversation = await hooked.harness.conversation()
-        await run_turn(conversation, "go")
+        conversation = await hooked.harness.run("go")
         assert len(tool.calls) == 1, "nothing waits for it"
         pid_file = tmp_path / "pid"
         await until(lambda: pid_file.exists() and pid_file.read_text().strip())
@@ -337,8 +331,7 @@ async def test_a_script_that_a_command_rewrote_does_not_run_and_the_call_asks(tm
         write(hooked.project, "tools/lint.sh", "exit 0\n")
         write_hooks(hooked.project / ".claude" / "settings.json", PreToolUse="make -s lint")
         hooked.sources.answer(hooked.project, trusted=True)
-        conversation = await hooked.harness.conversation()
-        await conversation.say("go")
+        conversation = await hooked.harness.start("go")
         await tool.started.wait()
         write(hooked.project, "tools/lint.sh", f"touch {mark}\n")
         assert tool.release is not None

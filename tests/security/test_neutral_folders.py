@@ -207,9 +207,7 @@ async def test_a_users_hook_starts_in_the_project_only_where_it_is_trusted(tmp_p
         project = str(hooked.project)
         (hooked.project / "planted.py").write_text(PY.format(mark=str(mark)))
         (hooked.project / "Makefile").write_text(f"all:\n\ttouch {mark}\n")
-        conversation = await hooked.harness.conversation()
-        await conversation.say("go")
-        await conversation.wait_idle()
+        conversation = await hooked.harness.run("go")
         assert json.loads(told.read_text()) == [str(tmp_path / "neutral"), project, project]
         assert not mark.exists()
         hooked.sources.answer(hooked.project, trusted=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from engine.executor.event_hooks import MOST_TIMES, SAYS
 from engine.machine.messages import TextBlock
 from phoenix_tui.wiring.hooks import write_transcripts
-from tests.support.engine import run_turn, until
+from tests.support.engine import until
 from tests.support.hooked import PYTHON, Hooked, group, hooked_engine, script, write_hooks
 from tests.support.scripted_provider import Reply, ScriptedCall, Text
 
@@ -28,8 +28,7 @@ async def test_hooks_know_the_agent_of_a_call_and_its_beginning_and_end(tmp_path
         SubagentStop=[group(log)],
     )
     async with hooked_engine(tmp_path, SPAWNS, CALLS, SUBMITS, DONE) as hooked:
-        conversation = await hooked.harness.conversation()
-        await run_turn(conversation, "begin")
+        conversation = await hooked.harness.run("begin")
         await until(lambda: seen.exists() and seen.read_text().count("\n") == 4)
     found = {
         line["hook_event_name"] + line.get("tool_name", ""): line
@@ -46,8 +45,7 @@ async def test_hooks_know_the_agent_of_a_call_and_its_beginning_and_end(tmp_path
 async def test_a_guard_holds_for_sub_agents_too(tmp_path: Path) -> None:
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=[group("echo no >&2; exit 2", "Bash")])
     async with hooked_engine(tmp_path, SPAWNS, CALLS, SUBMITS, DONE) as hooked:
-        conversation = await hooked.harness.conversation()
-        await run_turn(conversation, "begin")
+        await hooked.harness.run("begin")
         assert hooked.harness.tool.calls == []
 
 
@@ -66,8 +64,7 @@ os.rename({str(seen)!r} + ".new", {str(seen)!r})
     write_hooks(tmp_path / "config" / "hooks.json", SubagentStop=copies)
     async with hooked_engine(tmp_path, SPAWNS, CALLS, SUBMITS, DONE) as hooked:
         hooked.hooks.transcripts = write_transcripts(tmp_path / "transcripts", hooked.harness.store)
-        conversation = await hooked.harness.conversation()
-        await run_turn(conversation, "begin")
+        conversation = await hooked.harness.run("begin")
         await until(seen.exists)
     found = json.loads(seen.read_text())
     own, parents = [json.loads(line) for line in found["own"].splitlines()], found["parents"]
@@ -91,8 +88,7 @@ def submits(text: str) -> Reply:
 
 async def result_of_run(hooked: Hooked) -> str:
     """Results that the parent got."""
-    conversation = await hooked.harness.conversation()
-    await run_turn(conversation, "begin")
+    await hooked.harness.run("begin")
     return "\n".join(hooked.results())
 
 
@@ -166,8 +162,7 @@ async def test_calls_that_start_sub_agents_have_hooks_behind_their_results(tmp_p
     async with hooked_engine(tmp_path, spawns(), submits("found it"), DONE, Reply((Text("more"),))) as hooked:
         await result_of_run(hooked)
         told = repr(hooked.harness.provider.requests[-1].messages)
-        conversation = await hooked.harness.conversation()
-        await run_turn(conversation, "and on")
+        await hooked.harness.run("and on")
     (given,) = map(json.loads, seen.read_text().splitlines())
     assert (given["hook_event_name"], given["tool_name"]) == ("PostToolUse", "Agent")
     assert "found it" in given["tool_response"]["content"][0]["text"]

@@ -32,8 +32,7 @@ async def test_they_hear_all_calls_of_a_reply_at_once_with_what_the_model_reads(
     seen = tmp_path / "seen.jsonl"
     write_hooks(tmp_path / "config" / "hooks.json", PostToolBatch=f"cat >> {seen}")
     async with hooked_engine(tmp_path, TWO, bash("id"), says("done")) as hooked:
-        conversation = await hooked.harness.conversation()
-        await run_turn(conversation, "go")
+        await hooked.harness.run("go")
     first, second = map(json.loads, seen.read_text().splitlines())
     assert first["hook_event_name"] == "PostToolBatch"
     assert [(one["tool_name"], one["tool_input"], one["tool_response"]) for one in first["tool_calls"]] == [
@@ -55,8 +54,7 @@ async def test_they_hear_all_calls_of_a_reply_at_once_with_what_the_model_reads(
 async def test_a_block_ends_the_run_with_all_results_kept(tmp_path: Path, command: str, error: str) -> None:
     write_hooks(tmp_path / "config" / "hooks.json", PostToolBatch=command)
     async with hooked_engine(tmp_path, TWO, says("never"), says("on again")) as hooked:
-        conversation = await hooked.harness.conversation()
-        await run_turn(conversation, "go")
+        conversation = await hooked.harness.run("go")
         (ended,) = hooked.harness.seen(RunEnded)
         assert (ended.error_code, ended.error) == ("hook_stopped", error)
         assert isinstance(conversation.state, Idle)
@@ -83,8 +81,7 @@ if count.read_text() == "x":
     )
     write_hooks(tmp_path / "config" / "hooks.json", PostToolBatch=once)
     async with hooked_engine(tmp_path, bash("ls"), bash("pwd"), says("done")) as hooked:
-        conversation = await hooked.harness.conversation()
-        await run_turn(conversation, "go")
+        await hooked.harness.run("go")
         told = ["[From a hook: mind the gap]" in repr(request.messages) for request in hooked.harness.provider.requests]
         assert told == [False, True, False]
     assert count.read_text() == "xx"
@@ -95,8 +92,7 @@ async def test_a_request_that_is_tried_again_asks_them_once(tmp_path: Path) -> N
     write_hooks(tmp_path / "config" / "hooks.json", PostToolBatch=f"echo x >> {count}")
     broken = Reply((Fail("overloaded", retryable=True),))
     async with hooked_engine(tmp_path, bash("ls"), broken, says("done")) as hooked:
-        conversation = await hooked.harness.conversation()
-        await run_turn(conversation, "go")
+        await hooked.harness.run("go")
         assert "done" in [text_in(saved.message.blocks) for saved in hooked.harness.seen(MessageSaved)]
     assert count.read_text() == "x\n"
 
@@ -108,8 +104,7 @@ async def test_a_sub_agent_fails_where_they_end_its_run(tmp_path: Path) -> None:
     spawns = Reply((ScriptedCall("spawn_agents", json.dumps({"tasks": [{"task": "TASK look"}]})),), when="begin")
     calls = Reply((ScriptedCall("bash", '{"command": "ls"}'),), when="TASK look")
     async with hooked_engine(tmp_path, spawns, calls, Reply((Text("done"),))) as hooked:
-        conversation = await hooked.harness.conversation()
-        await run_turn(conversation, "begin")
+        await hooked.harness.run("begin")
         await until(lambda: seen.exists() and seen.read_text().count("\n") == 2)
         assert "A hook stopped the run" in hooked.results()[-1]
     own, parents = map(json.loads, seen.read_text().splitlines())
@@ -152,8 +147,7 @@ def settled(value: Any, project: Path) -> Any:
 
 async def talk(hooked: Hooked, seen: Path) -> None:
     """A conversation in which every event happens."""
-    conversation = await hooked.harness.conversation(PermissionMode.ASK)
-    await conversation.say("begin")
+    conversation = await hooked.harness.start("begin", PermissionMode.ASK)
     await until(lambda: conversation.question is not None and "PermissionRequest" in seen.read_text())
     await until(lambda: "Notification" in seen.read_text())
     assert conversation.question is not None

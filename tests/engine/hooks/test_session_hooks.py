@@ -93,8 +93,7 @@ print(json.dumps({"decision": "block", "reason": "say DONE", "systemMessage": "a
     )
     write_hooks(tmp_path / "config" / "hooks.json", Stop=loop)
     async with hooked_engine(tmp_path, says("almost"), bash("ls"), says("DONE")) as hooked:
-        conversation = await hooked.harness.conversation()
-        await run_turn(conversation, "go")
+        await hooked.harness.run("go")
         assert texts(hooked, Origin.NOTICE)[-1:] != []
         assert any("say DONE" in text for text in texts(hooked, Origin.NOTICE))
         assert texts(hooked, Origin.LLM) == ["almost", "DONE"]
@@ -106,8 +105,7 @@ async def test_a_stop_hook_that_is_never_content_ends_at_the_cap(tmp_path: Path)
     write_hooks(tmp_path / "config" / "hooks.json", Stop="echo more >&2; exit 2")
     replies = [says(f"answer {number}") for number in range(MOST_TIMES + 3)]
     async with hooked_engine(tmp_path, *replies) as hooked:
-        conversation = await hooked.harness.conversation()
-        await run_turn(conversation, "go")
+        await hooked.harness.run("go")
         assert len(texts(hooked, Origin.LLM)) == MOST_TIMES + 1
         assert any("it ends now" in row for row in hooked.rows())
 
@@ -115,8 +113,7 @@ async def test_a_stop_hook_that_is_never_content_ends_at_the_cap(tmp_path: Path)
 async def test_esc_ends_a_stop_hook_and_keeps_the_answer(tmp_path: Path) -> None:
     write_hooks(tmp_path / "config" / "hooks.json", Stop=f"touch {tmp_path}/runs; sleep 60")
     async with hooked_engine(tmp_path, says("answer")) as hooked:
-        conversation = await hooked.harness.conversation()
-        await conversation.say("go")
+        conversation = await hooked.harness.start("go")
         await until((tmp_path / "runs").exists)
         conversation.cancel()
         await conversation.wait_idle()
@@ -139,8 +136,7 @@ async def test_a_question_notifies_and_can_be_answered_by_a_hook(tmp_path: Path)
     logger = f"cat >> {tmp_path}/log"
     write_hooks(tmp_path / "config" / "hooks.json", Notification=[group(logger, "permission_prompt")])
     async with hooked_engine(tmp_path, bash("ls"), bash("ls"), says("done")) as hooked:
-        conversation = await hooked.harness.conversation(PermissionMode.ASK)
-        await conversation.say("go")
+        conversation = await hooked.harness.start("go", PermissionMode.ASK)
         await until(lambda: (tmp_path / "log").exists() and (tmp_path / "log").read_text().endswith("\n"))
         assert json.loads((tmp_path / "log").read_text())["notification_type"] == "permission_prompt"
         conversation.cancel()
@@ -156,8 +152,7 @@ async def test_a_prompt_hook_can_give_the_title(tmp_path: Path) -> None:
     output = {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "sessionTitle": "Fix the build"}}
     write_hooks(tmp_path / "config" / "hooks.json", UserPromptSubmit=f"echo '{json.dumps(output)}'")
     async with hooked_engine(tmp_path, says("hi")) as hooked:
-        conversation = await hooked.harness.conversation()
-        await run_turn(conversation, "hello")
+        conversation = await hooked.harness.run("hello")
         assert conversation.record.title == "Fix the build"
 
 
@@ -166,8 +161,7 @@ async def test_a_message_that_steers_passes_the_prompt_guard_too(tmp_path: Path)
     write_hooks(tmp_path / "config" / "hooks.json", UserPromptSubmit=guard)
     tool = StubTool(release=asyncio.Event())
     async with hooked_engine(tmp_path, bash("ls"), says("done"), tool=tool) as hooked:
-        conversation = await hooked.harness.conversation()
-        await conversation.say("go")
+        conversation = await hooked.harness.start("go")
         await tool.started.wait()
         refused = await conversation.queue.add("the secret", delivery=Delivery.TOOL)
         assert isinstance(refused, Refused)
@@ -180,8 +174,7 @@ async def test_a_message_that_steers_passes_the_prompt_guard_too(tmp_path: Path)
 async def test_a_hook_is_announced_with_the_text_of_its_file(tmp_path: Path) -> None:
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=[group("true", statusMessage="looks at it")])
     async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
-        conversation = await hooked.harness.conversation()
-        await run_turn(conversation, "go")
+        await hooked.harness.run("go")
         assert [(one.name, one.status) for one in hooked.harness.seen(HookStarted)] == [("true", "looks at it")]
 
 
@@ -193,8 +186,7 @@ async def test_a_conversation_that_waits_for_its_user_is_told_of_once(
     hooks = [group(f"cat >> {seen}", "idle_prompt"), group(f"cat >> {seen}.other", "permission_prompt")]
     write_hooks(tmp_path / "config" / "hooks.json", Notification=hooks)
     async with hooked_engine(tmp_path, says("done")) as hooked:
-        conversation = await hooked.harness.conversation()
-        await run_turn(conversation, "go")
+        await hooked.harness.run("go")
         await until(lambda: seen.exists() and seen.read_text().endswith("\n"))
     (told,) = map(json.loads, seen.read_text().splitlines())
     assert (told["notification_type"], told["message"]) == ("idle_prompt", "Phoenix is waiting for your input")
@@ -210,8 +202,7 @@ async def test_a_new_message_and_the_end_stop_the_wait_for_the_user(tmp_path: Pa
     tool = StubTool(release=asyncio.Event())
     assert tool.release is not None
     async with hooked_engine(tmp_path, says("done"), bash("ls"), says("more"), tool=tool) as hooked:
-        conversation = await hooked.harness.conversation()
-        await run_turn(conversation, "go")
+        conversation = await hooked.harness.run("go")
         first = wait_of(conversation)
         assert first is not None
         await conversation.say("go on")
@@ -229,8 +220,7 @@ async def test_a_new_message_and_the_end_stop_the_wait_for_the_user(tmp_path: Pa
 async def test_without_a_hook_for_it_nothing_waits_for_the_user(tmp_path: Path) -> None:
     write_hooks(tmp_path / "config" / "hooks.json", Stop="true")
     async with hooked_engine(tmp_path, says("done")) as hooked:
-        conversation = await hooked.harness.conversation()
-        await run_turn(conversation, "go")
+        conversation = await hooked.harness.run("go")
         assert conversation.hooks.idle is None
 
 
@@ -315,8 +305,7 @@ async def test_a_matcher_is_held_against_the_reason_and_a_block_changes_nothing(
     hooks = [group(f"echo wrong >> {seen}", "include"), group(f"echo right >> {seen}; exit 2", "session_start")]
     write_hooks(tmp_path / "config" / "hooks.json", InstructionsLoaded=hooks)
     async with hooked_engine(tmp_path, says("done"), settings=settings) as hooked:
-        conversation = await hooked.harness.conversation()
-        await run_turn(conversation, "go")
+        await hooked.harness.run("go")
         await until(lambda: seen.exists() and seen.read_text() != "")
         assert "Mine." in repr(hooked.harness.provider.requests[0])
     assert seen.read_text() == "right\n"

@@ -43,8 +43,7 @@ if command.startswith("grep "):
 async def test_a_guard_refuses_one_command_and_lets_another_run(tmp_path: Path) -> None:
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=[group(validator(tmp_path), "Bash")])
     async with hooked_engine(tmp_path, bash("grep x"), bash("ls"), says("done")) as hooked:
-        conversation = await hooked.harness.conversation()
-        await run_turn(conversation, "go")
+        await hooked.harness.run("go")
         assert hooked.results()[0].startswith("A hook blocked bash: validator.py: use rg instead")
         assert [call["command"] for call in hooked.harness.tool.calls] == ["ls"]
         assert "hook validator.py · PreToolUse · blocked · exit 2" in hooked.rows()[0]
@@ -57,8 +56,7 @@ async def test_stdin_has_foreign_names_and_fields(tmp_path: Path) -> None:
     hooks = [group(record, "Bash")]
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=hooks, PostToolUse=hooks)
     async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
-        conversation = await hooked.harness.conversation()
-        await run_turn(conversation, "go")
+        conversation = await hooked.harness.run("go")
         before, after = map(json.loads, seen.read_text().splitlines())
         assert before["session_id"] == conversation.id
         assert before["cwd"] == str(hooked.project)
@@ -81,8 +79,7 @@ def answer(**fields: object) -> str:
 async def test_an_allow_takes_the_place_of_the_question(tmp_path: Path) -> None:
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=answer(permissionDecision="allow"))
     async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
-        conversation = await hooked.harness.conversation(PermissionMode.ASK)
-        await run_turn(conversation, "go")
+        await hooked.harness.run("go", PermissionMode.ASK)
         assert len(hooked.harness.tool.calls) == 1
         assert not hooked.harness.seen(ApprovalAsked)
 
@@ -91,8 +88,7 @@ async def test_an_allow_takes_the_place_of_the_question(tmp_path: Path) -> None:
 async def test_an_allow_does_not_beat_a_mode_that_refuses(tmp_path: Path, mode: PermissionMode) -> None:
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=answer(permissionDecision="allow"))
     async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
-        conversation = await hooked.harness.conversation(mode)
-        await run_turn(conversation, "go")
+        await hooked.harness.run("go", mode)
         assert hooked.harness.tool.calls == []
 
 
@@ -100,8 +96,7 @@ async def test_an_ask_asks_in_mode_auto_and_the_hook_runs_once(tmp_path: Path) -
     once = f"echo run >> {tmp_path}/count; {answer(permissionDecision='ask', permissionDecisionReason='look')}"
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=once)
     async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
-        conversation = await hooked.harness.conversation()
-        await conversation.say("go")
+        conversation = await hooked.harness.start("go")
         await until(lambda: conversation.question is not None)
         assert conversation.question is not None
         assert "look" in conversation.question.reason
@@ -116,8 +111,7 @@ async def test_an_input_is_replaced_whole_shown_and_checked_again(tmp_path: Path
         tmp_path / "config" / "hooks.json", PreToolUse=answer(updatedInput={"command": "ls -l", "timeout": 5000})
     )
     async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
-        conversation = await hooked.harness.conversation(PermissionMode.ASK)
-        await conversation.say("go")
+        conversation = await hooked.harness.start("go", PermissionMode.ASK)
         await until(lambda: conversation.question is not None)
         assert conversation.question is not None
         assert conversation.question.request.summary == "ls -l"
@@ -132,8 +126,7 @@ async def test_what_a_hook_says_afterwards_is_added_to_the_result(tmp_path: Path
     context = 'echo \'{"hookSpecificOutput": {"additionalContext": "see style.md"}}\''
     write_hooks(tmp_path / "config" / "hooks.json", PostToolUse=[group(lint, "Bash"), group(context)])
     async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
-        conversation = await hooked.harness.conversation()
-        await run_turn(conversation, "go")
+        await hooked.harness.run("go")
         (result,) = hooked.results()
         assert result.startswith("ran ls")
         assert "[A hook objects: lint.sh: E501 line too long]" in result
@@ -144,8 +137,7 @@ async def test_continue_false_before_a_tool_ends_the_run_without_it(tmp_path: Pa
     stop = 'echo \'{"continue": false, "stopReason": "enough"}\''
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=stop)
     async with hooked_engine(tmp_path, bash("ls"), says("never")) as hooked:
-        conversation = await hooked.harness.conversation()
-        await run_turn(conversation, "go")
+        conversation = await hooked.harness.run("go")
         (ended,) = hooked.harness.seen(RunEnded)
         assert (ended.error_code, ended.error) == ("hook_stopped", "A hook stopped the run: enough")
         assert hooked.harness.tool.calls == []
@@ -155,8 +147,7 @@ async def test_continue_false_before_a_tool_ends_the_run_without_it(tmp_path: Pa
 async def test_a_hook_without_an_answer_in_time_has_the_call_asked_about(tmp_path: Path) -> None:
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=[group("sleep 60", timeout=0.2)])
     async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
-        conversation = await hooked.harness.conversation()
-        await conversation.say("go")
+        conversation = await hooked.harness.start("go")
         await until(lambda: conversation.question is not None)
         assert conversation.question is not None
         assert "gave no opinion" in conversation.question.reason
@@ -166,8 +157,7 @@ async def test_on_failure_continue_lets_the_call_go_on(tmp_path: Path) -> None:
     slow = group("sleep 60", timeout=0.2, on_failure="continue")
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=[slow])
     async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
-        conversation = await hooked.harness.conversation()
-        await run_turn(conversation, "go")
+        await hooked.harness.run("go")
         assert len(hooked.harness.tool.calls) == 1
         assert "no answer" in hooked.rows()[0]
 
@@ -175,8 +165,7 @@ async def test_on_failure_continue_lets_the_call_go_on(tmp_path: Path) -> None:
 async def test_failures_hold_nothing_up_and_leave_a_row(tmp_path: Path) -> None:
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse="echo broken >&2; exit 1")
     async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
-        conversation = await hooked.harness.conversation()
-        await run_turn(conversation, "go")
+        await hooked.harness.run("go")
         assert len(hooked.harness.tool.calls) == 1
         assert "exit 1" in hooked.rows()[0]
         assert "broken" in hooked.rows()[0]
@@ -185,8 +174,7 @@ async def test_failures_hold_nothing_up_and_leave_a_row(tmp_path: Path) -> None:
 async def test_no_hooks_runs_none(tmp_path: Path) -> None:
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse="exit 2")
     async with hooked_engine(tmp_path, bash("ls"), says("done"), off="--no-hooks") as hooked:
-        conversation = await hooked.harness.conversation()
-        await run_turn(conversation, "go")
+        await hooked.harness.run("go")
         assert len(hooked.harness.tool.calls) == 1
 
 
@@ -196,8 +184,7 @@ async def test_an_input_that_the_user_changed_is_shown_to_hooks_again(tmp_path: 
     )
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=f"{guard} || exit 2")
     async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
-        conversation = await hooked.harness.conversation(PermissionMode.ASK)
-        await conversation.say("go")
+        conversation = await hooked.harness.start("go", PermissionMode.ASK)
         await until(lambda: conversation.question is not None)
         assert conversation.question is not None
         changed = ApprovalAnswer(ApprovalChoice.ONCE, input={"command": "rm x"})
@@ -211,8 +198,7 @@ async def test_a_run_without_a_message_has_its_hooks_too(tmp_path: Path) -> None
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse="echo no >&2; exit 2")
     broken = Reply((Fail("it broke", retryable=False),))
     async with hooked_engine(tmp_path, broken) as hooked:
-        conversation = await hooked.harness.conversation()
-        await run_turn(conversation, "go")
+        conversation = await hooked.harness.run("go")
     async with hooked_engine(tmp_path, bash("ls"), says("done")) as hooked:
         again = await hooked.harness.engine.open(conversation.id)
         await again.retry()
@@ -236,8 +222,7 @@ async def test_no_form_of_a_call_passes_a_guard(tmp_path: Path, tool: str, args:
     stub = StubTool(tool)
     call = Reply((ScriptedCall(tool, json.dumps(args)),))
     async with hooked_engine(tmp_path, call, says("done"), tool=stub) as hooked:
-        conversation = await hooked.harness.conversation()
-        await run_turn(conversation, "go")
+        await hooked.harness.run("go")
         assert stub.calls == []
         assert "A hook blocked" in hooked.results()[0]
 
@@ -248,8 +233,7 @@ async def test_a_hook_of_config_toml_decides_and_a_change_of_the_file_counts_at_
     hook = '[[hooks.PreToolUse]]\nhooks = [{ type = "command", command = "echo no >&2; exit 2" }]\n'
     settings.write_text(hook)
     async with hooked_engine(tmp_path, bash("ls"), says("done"), bash("ls"), says("done")) as hooked:
-        conversation = await hooked.harness.conversation()
-        await run_turn(conversation, "go")
+        conversation = await hooked.harness.run("go")
         assert hooked.harness.tool.calls == []
         settings.write_text("# none\n")
         await run_turn(conversation, "again")
@@ -263,8 +247,7 @@ UNWATCHED = EngineSettings(auto_title=False, may_defer=True)
 async def test_a_defer_ends_a_run_without_a_screen_before_the_call(tmp_path: Path) -> None:
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=DEFERS)
     async with hooked_engine(tmp_path, bash("ls"), bash("ls"), says("done"), settings=UNWATCHED) as hooked:
-        conversation = await hooked.harness.conversation()
-        await run_turn(conversation, "go")
+        conversation = await hooked.harness.run("go")
         ended = hooked.harness.seen(RunEnded)[-1]
         assert (ended.error_code, ended.error) == (
             "tool_deferred",
@@ -286,8 +269,7 @@ async def test_a_defer_is_a_question_on_a_screen_and_among_several_calls(tmp_pat
     two = Reply(tuple(ScriptedCall("bash", json.dumps({"command": command})) for command in ("ls", "pwd")))
     for place, (reply, settings) in enumerate(((bash("ls"), None), (two, UNWATCHED))):
         async with hooked_engine(tmp_path, reply, says("done"), settings=settings) as hooked:
-            conversation = await hooked.harness.conversation()
-            await conversation.say("go")
+            conversation = await hooked.harness.start("go")
             await until(partial(asks, conversation))
             assert conversation.question is not None, place
             assert "ask me later" in conversation.question.reason
@@ -297,8 +279,7 @@ async def test_a_deny_of_another_hook_counts_before_a_defer(tmp_path: Path) -> N
     both = [group(DEFERS), group("echo never >&2; exit 2")]
     write_hooks(tmp_path / "config" / "hooks.json", PreToolUse=both)
     async with hooked_engine(tmp_path, bash("ls"), says("done"), settings=UNWATCHED) as hooked:
-        conversation = await hooked.harness.conversation()
-        await run_turn(conversation, "go")
+        await hooked.harness.run("go")
         assert hooked.harness.seen(RunEnded)[-1].error_code == ""
         assert "never" in hooked.results()[0]
 
@@ -329,8 +310,7 @@ async def response_to_edit(folder: Path, content: str, edit: dict[str, str]) -> 
     reads = Reply((ScriptedCall("read_file", json.dumps({"path": "a.txt"})),))
     edits = Reply((ScriptedCall("patch", json.dumps({"path": "a.txt", "edits": [edit]})),))
     async with hooked_engine(folder, reads, edits, says("done"), tools=(ReadFile(ledger), Patch(ledger))) as hooked:
-        conversation = await hooked.harness.conversation()
-        await run_turn(conversation, "go")
+        await hooked.harness.run("go")
         assert seen.exists(), hooked.results()
     response: dict[str, Any] = json.loads(seen.read_text())["tool_response"]
     return response
