@@ -190,9 +190,7 @@ class Shell(ScreenDriver):
         return found
 
     async def say(self, text: str) -> FakeConversation:
-        await self.type(text)
-        await self.pilot.press("enter")
-        await self.until(lambda: self.ctx.active.conversation and self.conversation.said)
+        await self.enter(text, until=lambda: self.ctx.active.conversation and self.conversation.said)
         return self.conversation
 
     async def open(self, conversation: FakeConversation) -> None:
