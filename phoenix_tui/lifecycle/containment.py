@@ -17,6 +17,7 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from weakref import WeakKeyDictionary, WeakSet
 
+from textual import await_remove
 from textual._callback import invoke
 from textual._context import active_message_pump
 from textual.app import App
@@ -258,6 +259,12 @@ def contain_faults() -> None:
 
     setattr(MessagePump, "_dispatch_message", dispatch_contained)  # noqa: B010 - private, as above
     setattr(MessagePump, "_flush_next_callbacks", _flush_contained)  # noqa: B010 - as above
+    setattr(await_remove, "gather", _gather_shielded)  # noqa: B010 - as above
+
+
+def _gather_shielded(*pumps: asyncio.Task[None]) -> Awaitable[list[None]]:
+    """Wait for the pumps of removed widgets; to cancel who waits, as the end does to a command, cancels none."""
+    return asyncio.gather(*map(asyncio.shield, pumps))
 
 
 async def _flush_contained(pump: Any) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import Any
 
 import pytest
 from textual.app import App, ComposeResult
+from textual.await_remove import AwaitRemove
 from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widget import Widget
@@ -155,6 +157,28 @@ async def test_a_widget_whose_start_fails_is_drawn_as_far_as_it_came() -> None:
     async with app.run_test(size=(60, 30)):
         assert app.rows() == [*(f"words {n}" for n in range(2 * MOST)), "neighbour"]
         assert (len(app.said), app.ended) == (1, False)
+
+
+async def test_a_removal_goes_on_when_a_command_that_waits_for_it_is_cancelled() -> None:
+    gate, left = asyncio.Event(), list[str]()
+
+    class Slow(Static):
+        async def on_unmount(self) -> None:
+            await gate.wait()
+            left.append("all")
+
+    async def wait_for(removal: AwaitRemove) -> None:
+        await removal
+
+    app = FaultyApp(Slow("words"))
+    async with app.run_test():
+        removal = app.query_one(Slow).remove()
+        waiter = asyncio.create_task(wait_for(removal))
+        await asyncio.sleep(0)
+        waiter.cancel()
+        gate.set()
+        await removal
+        assert (app.rows(), left, app.ended) == (["neighbour"], ["all"], False)
 
 
 async def test_a_timer_that_fails_at_each_tick_is_stopped_and_told_once() -> None:
