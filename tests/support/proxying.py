@@ -63,10 +63,11 @@ class Served:
         self.asked: list[tuple[str, int]] = []
         self.accounts: list[list[list[object]]] = []
         self.control = control
-        self.last = asyncio.Event()
+        self.ended: dict[int, asyncio.Event] = {}
 
     def listen(self, number: int) -> int:
         """Hand the proxy the listener of another command; its port."""
+        self.ended[number] = asyncio.Event()
         with socket.create_server(("127.0.0.1", 0)) as listening:
             socket.send_fds(self.control, [json.dumps({"open": number}).encode()], [listening.fileno()])
             return int(listening.getsockname()[1])
@@ -89,10 +90,15 @@ class Served:
 
     async def account(self) -> dict[str, tuple[int, int]]:
         """Requests and refusals of each host, once its listener is closed."""
-        self.control.send(json.dumps({"close": 1}).encode())
-        async with asyncio.timeout(10):
-            await self.last.wait()
+        await self.end(1)
         return {str(row[0]): (int(str(row[1])), int(str(row[4]))) for row in self.accounts[-1]}
+
+    async def end(self, number: int) -> None:
+        """Have the proxy close the listener of a command."""
+        if not self.ended[number].is_set():
+            self.control.send(json.dumps({"close": number}).encode())
+            async with asyncio.timeout(10):
+                await self.ended[number].wait()
 
     async def answer(self, decide: Asked) -> None:
         """Answer questions as Phoenix does."""
@@ -106,7 +112,7 @@ class Served:
             else:
                 self.accounts.append(message["hosts"])
                 if message["last"]:
-                    self.last.set()
+                    self.ended[message["account"]].set()
 
 
 @contextlib.asynccontextmanager
@@ -133,7 +139,8 @@ async def proxying(
     try:
         yield served
     finally:
-        await served.account()
+        for number in served.ended:
+            await served.end(number)
         answering.cancel()
         await asyncio.wait({answering})
         loop.remove_reader(theirs)
