@@ -31,7 +31,7 @@ run: $(VENV)/.installed
 
 test: $(VENV)/.tested
 	@$(BESIDE) pyrefly mypy lint collect
-	@$(BIN)/pytest -q -n 3 --dist worksteal $(ARGS)
+	@$(BIN)/pytest -q -n 4 --dist worksteal $(ARGS)
 
 # Between two edits: the files and folders of tests/quick.txt, chosen for what they prove in 25 s on two cores; `make
 # test` runs these and all others. Properties are tried with 10 examples in place of 50. The empty variable lets Python
