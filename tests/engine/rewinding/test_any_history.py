@@ -123,6 +123,14 @@ def deed(folder: Path) -> None:
     (folder / "new" / "deep" / "made.txt").write_text("made\n")
 
 
+async def kill_in_a_restore(folder: Path, conversation_id: str, seq: int, number: int) -> None:
+    """Have another process go back to `seq`, and die before the change of this number."""
+    arguments = ("-m", "tests.support.rewind_child", str(folder), conversation_id, str(seq), str(number))
+    child = await asyncio.create_subprocess_exec(sys.executable, *arguments, cwd=ROOT)
+    async with asyncio.timeout(45):
+        assert await child.wait() == -signal.SIGKILL
+
+
 @pytest.mark.parametrize("number", [0, 3, 5, 8])
 async def test_a_restore_that_was_killed_is_finished_or_taken_back(tmp_path: Path, number: int) -> None:
     async with scene(tmp_path, 1) as it:
@@ -132,18 +140,7 @@ async def test_a_restore_that_was_killed_is_finished_or_taken_back(tmp_path: Pat
         await it.turn(conversation, "first", deed)
         new = tree(it.cwd)
         seq = (await it.rewinding.points(conversation.record)).points[0].seq
-    child = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "tests.support.rewind_child",
-        str(tmp_path),
-        conversation.id,
-        str(seq),
-        str(number),
-        cwd=ROOT,
-    )
-    async with asyncio.timeout(45):
-        assert await child.wait() == -signal.SIGKILL
+    await kill_in_a_restore(tmp_path, conversation.id, seq, number)
     halfway = tmp_path / "halfway"
     shutil.copytree(tmp_path / "project", halfway, symlinks=True)
 
@@ -167,18 +164,7 @@ async def test_a_restore_that_was_killed_is_taken_back(tmp_path: Path, number: i
         await it.turn(conversation, "first", deed)
         new = tree(it.cwd)
         seq = (await it.rewinding.points(conversation.record)).points[0].seq
-    child = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "tests.support.rewind_child",
-        str(tmp_path),
-        conversation.id,
-        str(seq),
-        str(number),
-        cwd=ROOT,
-    )
-    async with asyncio.timeout(45):
-        assert await child.wait() == -signal.SIGKILL
+    await kill_in_a_restore(tmp_path, conversation.id, seq, number)
     async with scene(tmp_path) as it:
         opened = await it.engine.open(conversation.id)
         done = await it.rewinding.finish(opened.record, take_back=True)
