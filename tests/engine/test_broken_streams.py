@@ -106,7 +106,6 @@ async def test_retries_never_double_the_text_and_the_last_failure_keeps_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("engine.machine.reply.LONGEST_WAIT", 0.0)
-    monkeypatch.setattr("engine.machine.reply.RETRIES", 3)
     attempts = (Reply((Text(HALF), Cut())), Reply((Cut(),)), Reply((Text("The f"), Cut())), Reply((Cut(),)))
     async with engine_harness(tmp_path, *attempts) as harness:
         conversation = await harness.start("hi")

@@ -498,11 +498,12 @@ async def ask(harness: EngineHarness, conversation: Conversation, text: str) -> 
     return await last_answer(harness, conversation)
 
 
-@pytest.mark.parametrize(("window", "steps", "scale"), [(32_000, 400, 1), (200_000, 125, 4)])
+@pytest.mark.parametrize(("window", "scale"), [(32_000, 1), (200_000, 4)])
 async def test_hundreds_of_tool_calls_end_in_any_window_without_one_request_that_is_refused(
-    tmp_path: Path, window: int, steps: int, scale: int
+    tmp_path: Path, window: int, scale: int
 ) -> None:
-    provider, tool = LongRunProvider(window, steps, checked_every=5), LongTool(scale=scale)
+    steps = 500 // scale
+    provider, tool = LongRunProvider(window, steps, checked_every=scale), LongTool(scale=scale)
     async with engine_harness(tmp_path, tool=tool, settings=SETTINGS, providers=Providers(provider)) as harness:
         conversation = await harness.conversation()
         assert await ask(harness, conversation, "Do all the steps.") == "done"
@@ -516,7 +517,7 @@ async def test_hundreds_of_tool_calls_end_in_any_window_without_one_request_that
         for one in made:
             assert one.facts.tokens_after < one.facts.tokens_before * 0.9
         if window == 32_000:
-            assert provider.summaries > 15
+            assert provider.summaries > 20
             for number in range(1, FACTS + 1):
                 answer = await ask(harness, conversation, f"What is FACT-{number}?")
                 assert answer == f"FACT-{number} = value{number * 7919}", "kept through every summary"

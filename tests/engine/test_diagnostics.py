@@ -134,10 +134,8 @@ def test_a_link_at_the_place_of_a_file_is_not_followed(tmp_path: Path) -> None:
         kept.end_of("phoenix.jsonl")
 
 
-def test_huge_texts_are_cut_and_all_files_together_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diagnostics, "ROTATE_BYTES", 256 * 1024)
-    monkeypatch.setattr(diagnostics, "LONGEST_ENTRY", 64 * 1024)
-    kept, huge = all_of_it(tmp_path), "word " * 16_000
+def test_huge_texts_are_cut_and_all_files_together_are_bounded(tmp_path: Path) -> None:
+    kept, huge = all_of_it(tmp_path), "word " * 250_000
     reply = ModelReply((TextBlock(huge),), StopReason.END_TURN, Usage(1, 1), "m")
     for _ in range(9):
         kept.record_reply(asked(*(huge for _ in range(5)), system=huge), reply, 1)

@@ -18,7 +18,6 @@ from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import Activity
 from engine.machine.messages import Usage
 from engine.machine.states import (
-    RETRIES,
     AwaitingApproval,
     AwaitingLlm,
     AwaitingSubagents,
@@ -143,7 +142,7 @@ async def test_calls_are_asked_started_and_answered_one_by_one(tmp_path: Path) -
 async def test_a_retry_names_its_attempt_and_the_reason(tmp_path: Path) -> None:
     async with engine_harness(tmp_path, Reply((Fail("busy now"),)), HELLO) as harness:
         await said(harness, "go")
-        assert lines_of(harness.store.path) == [*BEGINS, f"run.retrying 1/{RETRIES} busy now", *ENDS]
+        assert lines_of(harness.store.path) == [*BEGINS, "run.retrying 1/3 busy now", *ENDS]
 
 
 async def test_a_failure_for_good_says_whether_a_retry_may_help(tmp_path: Path) -> None:
@@ -175,7 +174,7 @@ STOPPED = ["task:cancelled", "state.changed awaiting_llm > idle"]
     ("reply", "reached", "mode", "events"),
     [
         pytest.param(Reply((Fail("busy"),)), is_retrying, PermissionMode.AUTO,
-            [*BEGINS, f"run.retrying 1/{RETRIES} busy", NOTED, *STOPPED], id="retry_wait"),
+            [*BEGINS, "run.retrying 1/3 busy", NOTED, *STOPPED], id="retry_wait"),
         pytest.param(ONE_CALL, is_tool, PermissionMode.AUTO,
             [*BEGINS, *CALLED, "state.changed tool_executing > cancelling", "task:tool_result t1 not ok",
              "message.persisted user/tool", NOTED, "task:cancelled", "state.changed cancelling > idle"], id="tool"),

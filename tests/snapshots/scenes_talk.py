@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from engine.machine.messages import Origin, Role, TextBlock
-from engine.machine.states import RETRIES, AwaitingLlm, Errored, Idle, RetryWait, Run, StopCause
+from engine.machine.states import AwaitingLlm, Errored, Idle, RetryWait, Run, StopCause
 from engine.machine.texts import describe_stop
 from engine.updates import LiveTextDropped, RunEnded, TextArrived, ToolDrafted, ToolProgressed
 from phoenix_tui.features.service_interfaces import LocalOffer
@@ -171,7 +171,7 @@ ONES: Final = {
     "high-contrast-theme": one(fixes, shows="should LIMIT", sizes=(SMALL,), theme=HIGH_CONTRAST.name),
     "tool-running": one(soaks, shows="round 7"),
     "cancelled": one(soaks, stops, shows="3 processes ended", sizes=(SMALL,)),
-    "retrying": one(waits, shows=f"retrying 1/{RETRIES}", sizes=(SMALL, MIDDLE)),
+    "retrying": one(waits, shows="retrying 1/3", sizes=(SMALL, MIDDLE)),
     "refused": one(refused, shows="paste a key"),
 }
 

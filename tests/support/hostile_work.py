@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-SIZE: Final = 8_000
+SIZE: Final = 12_000
 """Characters of a text. A loop that takes the square of it needs minutes for all, one that takes it once seconds."""
 CPU_SECONDS: Final = 40
 """Seconds of processor time for all texts of one work: most take 1 to 4."""

@@ -161,7 +161,7 @@ MANY = 200_000
 )
 def test_hostile_repetitions_come_to_an_end(piece: str) -> None:
     """Each of these takes minutes where a step looks at a part more than once."""
-    once = sanitize(piece * (300_000 // len(piece))).text
+    once = sanitize(piece * (1_000_000 // len(piece))).text
     assert sanitize(once).text == once
 
 
@@ -170,7 +170,7 @@ def test_hostile_repetitions_come_to_an_end(piece: str) -> None:
     [
         pytest.param("<think>" * MANY + "</think>" * MANY, id="nested"),
         pytest.param("<tool_call>" * MANY + "</invoke>" * MANY, id="other ends"),
-        pytest.param("<" + " " * 300_000, id="blanks behind a bracket"),
+        pytest.param("<" + " " * 1_000_000, id="blanks behind a bracket"),
         pytest.param("[Tool Call: x]\nArguments: " + '{"a":' * MANY, id="deep arguments"),
         pytest.param("".join("`" * length + " " for length in range(1, 1_400)), id="backticks of every length"),
     ],
@@ -243,7 +243,7 @@ def test_names_are_those_of_the_table_in_its_order(pieces: list[str]) -> None:
     ],
 )
 def test_hostile_repetitions_match_nothing_and_come_to_an_end(piece: str) -> None:
-    assert suspicions(piece * (300_000 // len(piece))) == ()
+    assert suspicions(piece * (1_000_000 // len(piece))) == ()
 
 
 @pytest.mark.parametrize("word", ["ignore", "ignore all", "you are now", "new", "end of the"])

@@ -50,7 +50,6 @@ from engine.machine.messages import (
     Usage,
 )
 from engine.machine.states import (
-    RETRIES,
     AgentRun,
     AwaitingLlm,
     BrokenText,
@@ -114,15 +113,15 @@ def test_two_failures_and_a_success_take_two_retries_of_one_and_two_seconds() ->
     assert driver.on(reply(driver.gen, TextBlock("ok"))).state == Idle(driver.gen)
 
 
-def test_waits_double_until_no_retry_is_left_and_the_run_is_an_error() -> None:
+def test_four_failures_are_an_error_after_waits_of_one_two_and_four_seconds() -> None:
     driver, delays = Driver().on(user()), []
-    for _ in range(RETRIES):
+    for _ in range(3):
         delays.append(failing(driver).effect(ScheduleRetry).seconds)
         driver.on(RetryDue(driver.gen))
     failing(driver, "overloaded")
-    assert delays == [2.0**number for number in range(RETRIES)]
+    assert delays == [1.0, 2.0, 4.0]
     assert isinstance(driver.state, Errored)
-    expected = f"Failed after {RETRIES} retries: overloaded. Press Enter to retry or send a message."
+    expected = "Failed after 3 retries: overloaded. Press Enter to retry or send a message."
     assert driver.state.message == expected
     assert driver.effect(FinishRun).recoverable is True
 

@@ -9,7 +9,6 @@ import pytest
 
 from engine.machine.messages import ToolCall
 from engine.machine.states import (
-    RETRIES,
     AgentOutcome,
     AgentStatus,
     AgentTask,
@@ -77,11 +76,7 @@ CASES: list[tuple[State, StatusDetails, str]] = [
     (AwaitingLlm(1, RUN, Requesting()), StatusDetails(4, writing=True, rate=41.2), "writing… 41 tok/s"),
     (AwaitingLlm(1, RUN, Requesting()), StatusDetails(4, drafting="bash"), "preparing bash… 4 s"),
     (AwaitingLlm(1, RUN, Requesting(), continuations=2), StatusDetails(4), "continuing (output limit) 2/3"),
-    (
-        AwaitingLlm(1, RUN, RetryWait(2.0, "rate limited"), 2),
-        StatusDetails(0.6),
-        f"retrying 2/{RETRIES} in 1.4 s: rate limited",
-    ),
+    (AwaitingLlm(1, RUN, RetryWait(2.0, "rate limited"), 2), StatusDetails(0.6), "retrying 2/3 in 1.4 s: rate limited"),
     (AwaitingLlm(1, RUN, Routing()), StatusDetails(1), "routing… 1 s"),
     (AwaitingLlm(1, RUN, CompactingContext()), StatusDetails(1), "compacting… 1 s"),
     *(
