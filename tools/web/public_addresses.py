@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import re
 import socket
-from collections.abc import Iterator
 from typing import Final
 
 LONGEST_HOST: Final = 253
@@ -21,10 +20,9 @@ _ISATAP: Final = 0xFCFFFFFF
 """Bits of an interface's number by which it holds an IPv4 address (RFC 5214)."""
 _NAME: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9_-]{1,63}(?<!-))*")
 _NUMBER: Final = re.compile(r"\d+|0x[0-9a-f]*")
-
-
-_ROUTES: Final = ("/proc/net/route", "/proc/net/ipv6_route")
-_MOST_ROUTES: Final = 256 * 1024
+_ROUTES: Final = {4: "/proc/net/route", 6: "/proc/net/ipv6_route"}
+_MOST_ROUTES: Final = 4 << 20
+"""Characters that are read of a table of routes; behind a longer one no address counts as outside."""
 _WIDEST: Final = {4: 8, 6: 48}
 """Bits of a network's prefix, by version: a route that is wider leads to the internet, as of a VPN."""
 _ROUTE_UP: Final = 0x1
@@ -47,7 +45,7 @@ def is_outside(text: str) -> bool:
     if isinstance(address, ipaddress.IPv6Address) and (address in _NAT64 or address.ipv4_mapped is not None):
         address = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     own = _own_address_for(address)
-    return own is None or (own != address and not any(own in one and address in one for one in _near_networks()))
+    return own is None or not (own == address or _is_near(own, address))
 
 
 def _own_address_for(address: _Address) -> _Address | None:
@@ -61,21 +59,29 @@ def _own_address_for(address: _Address) -> _Address | None:
         return None
 
 
-def _near_networks() -> Iterator[_Network]:
-    """Networks that are reached without a router, as Linux lists them."""
-    for path, read in zip(_ROUTES, (_route, _route_of_ipv6), strict=True):
+def _is_near(own: _Address, address: _Address) -> bool:
+    """True where Linux lists a network of both that needs no router, or more routes than are read."""
+    read = _route if address.version == 4 else _route_of_ipv6
+    try:
+        with open(_ROUTES[address.version], encoding="ascii") as file:  # noqa: PTH123 - pathlib costs the proxy its start
+            table = file.read(_MOST_ROUTES + 1)
+    except (OSError, UnicodeError):
+        return False
+    if len(table) > _MOST_ROUTES:
+        return True
+    for line in table.splitlines():
         try:
-            with open(path, encoding="ascii") as file:  # noqa: PTH123 - pathlib costs the proxy its start
-                lines = file.read(_MOST_ROUTES).splitlines()
-        except (OSError, UnicodeError):
+            network = read(line.split())
+        except (ValueError, IndexError):  # the head
             continue
-        for line in lines:
-            try:
-                network = read(line.split())
-            except (ValueError, IndexError):  # the head, or a line that the bound has cut
-                continue
-            if network is not None and network.prefixlen >= _WIDEST[network.version]:
-                yield network
+        if (
+            network is not None
+            and network.prefixlen >= _WIDEST[network.version]
+            and own in network
+            and address in network
+        ):
+            return True
+    return False
 
 
 def _route(words: list[str]) -> _Network | None:

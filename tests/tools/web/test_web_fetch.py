@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import ipaddress
 import shutil
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from tools.arguments import ToolFailure
 from tools.clock import SYSTEM_CLOCK
 from tools.contract import ToolContext, ToolInputError, ToolOutput
 from tools.images.decoder import ImageDecoder
-from tools.web import fetching
+from tools.web import fetching, public_addresses
 from tools.web.contract import ANSWERED, extract_known_text, find_shared_addresses, number_line, strip_numbers
 from tools.web.fetching import FetchedPage, PageCache, PublicReach, WebAddress, admit_address, parse_url
 from tools.web.public_addresses import is_public
@@ -305,6 +306,17 @@ def test_public_addresses_of_this_machine_and_of_its_network_are_not_outside() -
     done = subprocess.run([*inside, *ask, *near, *far], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == (f"{far}\n", "")
     assert all(map(is_public, near))
+
+
+def test_behind_more_routes_than_are_read_no_address_is_outside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "route").write_text("v0\t00000000\t01090909\t0003\t0\t0\t0\t00000000\t0\t0\t0\n" * 10)
+    monkeypatch.setattr(public_addresses, "_ROUTES", {4: str(tmp_path / "route")})
+    monkeypatch.setattr(public_addresses, "_own_address_for", lambda _: ipaddress.ip_address("9.9.9.9"))
+    assert public_addresses.is_outside("20.1.1.1")
+    monkeypatch.setattr(public_addresses, "_MOST_ROUTES", 100)
+    assert not public_addresses.is_outside("20.1.1.1")
 
 
 @pytest.mark.parametrize("host", ["127.1", "0177.0.0.1", "0x7f.0.0.1", "127.0.0.1"])
