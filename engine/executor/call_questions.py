@@ -302,8 +302,8 @@ class CallHosts(Struct, eq=False):
         shown = named if port in PORTS else f"{named}:{port}"
         if rules.denies(host, port):
             return HostVerdict(allowed=False, why=DENIED.format(host=shown))
-        is_free = self.any_host or (limits.mode is PermissionMode.AUTO and limits.hosts is None)
-        is_free = is_free and port in PORTS and not rules.may_deny(host)
+        is_usual = port in PORTS and not rules.may_deny(host)
+        is_free = is_usual and (self.any_host or (limits.mode is PermissionMode.AUTO and limits.hosts is None))
         if is_free or rules.admits(host, port) or self.granted.admits(host, port):
             return HostVerdict(allowed=True)
         if (host, port) not in self.answers:
@@ -317,7 +317,7 @@ class CallHosts(Struct, eq=False):
         await asyncio.wait({answer})
         if not answer.cancelled():
             return answer.result()
-        if self.any_host and port in PORTS and not rules.may_deny(host):
+        if is_usual and self.any_host:
             return HostVerdict(allowed=True)
         return HostVerdict(allowed=False, why=NOT_ALLOWED.format(host=shown))  # the call is over
 

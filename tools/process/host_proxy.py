@@ -99,7 +99,6 @@ class HostProxy:
         self._uses: dict[int, NetworkUse] = {}
         self._count = 0
         self._starting = asyncio.Lock()
-        self._control: socket.socket | None = None
         self._outbox: Outbox | None = None
         self._running: Running | None = None
         supervision.network = NetworkServer(self.open, self.settle)
@@ -119,7 +118,7 @@ class HostProxy:
     async def settle(self, use: NetworkUse) -> None:
         """Have the connections of a command ended, and wait for its last account."""
         self._send({"close": use.number})
-        if self._control is None:
+        if self._outbox is None:
             use.settled.set()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(ACCOUNT_SECONDS):
@@ -150,8 +149,8 @@ class HostProxy:
             command = Command(self._program, ROOT, sandbox=limits)
             self._running, streams = await self._supervision.start_with(command, OWNER, ProxyStreams)
             streams.claimed = True
-            self._control, self._outbox = streams.control, Outbox(streams.control)
-            asyncio.get_running_loop().add_reader(self._control, self._hear)
+            self._outbox = Outbox(streams.control)
+            asyncio.get_running_loop().add_reader(streams.control, self._hear)
             return self._outbox
 
     def _send(self, message: Mapping[str, object]) -> None:
@@ -162,9 +161,9 @@ class HostProxy:
                 self._note_loss()
 
     def _hear(self) -> None:
-        while self._control is not None:
+        while self._outbox is not None:
             try:
-                packet = self._control.recv(PACKET)
+                packet = self._outbox.control.recv(PACKET)
             except BlockingIOError:
                 return
             except OSError:
@@ -207,11 +206,11 @@ class HostProxy:
 
     def _note_loss(self) -> None:
         """The proxy is gone: the next connection starts another."""
-        if self._control is not None and self._outbox is not None:
-            asyncio.get_running_loop().remove_reader(self._control)
+        if self._outbox is not None:
+            asyncio.get_running_loop().remove_reader(self._outbox.control)
             self._outbox.close()
-            self._control.close()
-            self._control = self._outbox = None
+            self._outbox.control.close()
+            self._outbox = None
         for use in self._uses.values():
             use.settled.set()
 

@@ -15,7 +15,7 @@ class Outbox:
     """The sending half of a socket of packets, which does not block."""
 
     def __init__(self, control: socket.socket) -> None:
-        self._control = control
+        self.control = control
         self._waiting: deque[tuple[bytes, list[int]]] = deque()
 
     @property
@@ -37,7 +37,7 @@ class Outbox:
 
     def close(self) -> None:
         """Give up what waits."""
-        asyncio.get_running_loop().remove_writer(self._control)
+        asyncio.get_running_loop().remove_writer(self.control)
         while self._waiting:
             self._drop_first()
 
@@ -45,12 +45,12 @@ class Outbox:
         while self._waiting:
             packet, descriptors = self._waiting[0]
             try:
-                socket.send_fds(self._control, [packet], descriptors)
+                socket.send_fds(self.control, [packet], descriptors)
             except BlockingIOError:
-                asyncio.get_running_loop().add_writer(self._control, self._flush_later)
+                asyncio.get_running_loop().add_writer(self.control, self._flush_later)
                 return
             self._drop_first()
-        asyncio.get_running_loop().remove_writer(self._control)
+        asyncio.get_running_loop().remove_writer(self.control)
 
     def _flush_later(self) -> None:
         try:
