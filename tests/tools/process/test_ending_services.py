@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import SHAPES, Shape, Watch, marked, start_plain
+from tests.support.processes import SHAPES, Shape, Watch, descriptors_open, marked, start_plain
 from tests.support.service_host import host_of, shell, watched
 from tests.support.waiting import poll, poll_blocking
 from tools.process.start import Processes
@@ -22,10 +22,6 @@ EVERY_SHAPE = pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.n
 
 def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[1])
-
-
-def descriptors_open() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 @EVERY_SHAPE

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes import descriptors_open
 from tests.support.proxying import Answers, program, web_server
 from tests.support.waiting import poll
 from tools.bash import Caller
@@ -81,10 +82,6 @@ def proxies() -> list[int]:
             if entry.name.isdecimal() and b"tests.support.proxying" in (entry / "cmdline").read_bytes():
                 found.append(int(entry.name))
     return found
-
-
-def descriptors_open() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 @pytest.mark.parametrize("mechanism", [wire.NAMESPACE, BUBBLEWRAP])

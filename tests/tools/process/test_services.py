@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.outside import folder_outside_temp
-from tests.support.processes import ROOT, start_plain
+from tests.support.processes import ROOT, descriptors_open, start_plain
 from tests.support.sandboxes import Box, home, needs_full_enforcement, sandbox
 from tests.support.service_host import python, shell
 from tests.support.waiting import poll
@@ -41,10 +41,6 @@ PYTHON_AND_GLIBC: Final = 1 << 12 | 1 << 24 | 3 << 31
 
 def resident() -> int:
     return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGESIZE")
-
-
-def descriptors_open() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 async def read_to_end(descriptor: int) -> bytes:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import ROOT, SHAPES, Shape, Watch, marked, phoenix, start_plain, watching
+from tests.support.processes import ROOT, SHAPES, Shape, Watch, descriptors_open, marked, phoenix, start_plain, watching
 from tests.support.waiting import PATIENCE, poll, poll_blocking
 from tools.contract import Command, ProcessesEnded, Progress
 from tools.process.link import spawn_zygote
@@ -176,10 +176,6 @@ async def test_ten_commands_cancelled_together_all_end(processes: Processes) -> 
             task.cancel()
         await asyncio.wait(tasks)
         assert watch.alive() == set()
-
-
-def descriptors_open() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 async def test_a_cancel_at_any_moment_gives_one_outcome_and_leaves_nothing(processes: Processes, watch: Watch) -> None:
