@@ -27,7 +27,9 @@ class StopCause(StrEnum):
 
 
 RETRIES = 3
-"""Retries after the first call (SPEC DEC-10)."""
+"""Retries after the first call (SPEC DEC-10). Tests write the number out: those of `test_reply_rules.py`,
+`test_broken_streams.py` and `test_headless.py`, and the scene `retrying`.
+"""
 CONTINUATIONS = 3
 """Replies that may be continued after an output limit (SPEC STM-02)."""
 

@@ -76,5 +76,7 @@ PRESETS: Final = {
         ),
     )
 }
-"""Presets by name."""
+"""Presets by name. A new one also stands in the table of `docs/decisions/providers.md` and in README; its requests are
+checked by a rule in `tests/support/loopback_dialects.py`.
+"""
 KEY_VARIABLES: Final = frozenset(variable for preset in PRESETS.values() for variable in preset.variables)
