@@ -11,7 +11,7 @@ from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.names import COMMANDS as PROGRAM_COMMANDS
 from phoenix_tui.cli.parser import run_parser
 from phoenix_tui.config.settings import KEYS, PROVIDER_KEYS
-from phoenix_tui.features.catalogue import ALIASES, BY_NAME, COMMANDS, LINE_COMMANDS
+from phoenix_tui.features.catalogue import ALIASES, BY_NAME, LINE_COMMANDS, LISTED, REGISTRY
 from tests.support.references import (
     ROOT,
     documents,
@@ -114,8 +114,11 @@ def test_the_contract_names_every_setting() -> None:
 
 def test_the_contract_names_every_slash_command() -> None:
     listed, _, more = section(7).partition("Slash commands: ")[2].partition(".")
-    assert listed.split() == [f"/{command.name}" for command in COMMANDS]
-    of_lines = more.partition("In lines there are also ")[2].partition(".")[0]
+    assert listed.split() == [f"/{command.name}" for command in LISTED]
+    rows = {name: hidden.split() for name, hidden in re.findall(r"^\| /(\w+) \| (/.*) \|$", more, re.MULTILINE)}
+    belonging = {name: [f"/{one.name}" for one in REGISTRY if one.shown_in == name] for name in BY_NAME}
+    assert rows == {name: hidden for name, hidden in belonging.items() if hidden}
+    of_lines = more.partition("Only in lines: ")[2].partition(".")[0]
     assert of_lines.split() == [f"/{name}" for name in sorted(LINE_COMMANDS.keys() - BY_NAME.keys())]
 
 

@@ -35,6 +35,12 @@ class SlashCommand(Struct, frozen=True):
     """
     is_long: bool = False
     """True when it begins long work, and the user types the next message meanwhile."""
+    shown_in: str = ""
+    """Listed command that a hidden name belongs to; empty: it is listed itself. A hidden name works, and completes when
+    typed whole; no list names it.
+    """
+    tab: str = ""
+    """Tab of that command's sheet that it opens; empty: it does something else."""
     in_agents: bool = True
     """False when it would change a transcript that belongs to a parent's call."""
 
@@ -52,11 +58,7 @@ class SlashCommand(Struct, frozen=True):
 
 
 REGISTRY: Final[tuple[SlashCommand, ...]] = (
-    SlashCommand(
-        "help", "list every key and command", "settings", aliases=("keys",), in_lines="list the commands", at_once=True
-    ),
     SlashCommand("new", "start a new conversation", "conversations", aliases=("clear",), at_once=True),
-    SlashCommand("now", "/now TEXT stops the run and sends the text", "conversations", only="lines"),
     SlashCommand(
         "resume",
         "open another conversation",
@@ -67,120 +69,21 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         at_once=True,
     ),
     SlashCommand(
-        "split", "open another conversation in a second pane", "conversations", "TITLE|ID", only="screen", at_once=True
-    ),
-    SlashCommand(
-        "pane", "go to another pane: next, previous, 1 to 4", "conversations", "WHERE", only="screen", at_once=True
-    ),
-    SlashCommand(
-        "close", "close this pane; its conversation keeps running", "conversations", only="screen", at_once=True
-    ),
-    SlashCommand(
         "rename", "give this conversation a title", "conversations", "TITLE", aliases=("title",), in_agents=False
     ),
-    SlashCommand("model", "choose the model: search, favourites, prices", "settings", "WORD", aliases=("models",)),
     SlashCommand(
-        "effort",
-        "choose how much the model reasons before it answers",
-        "settings",
-        "LEVEL",
-        aliases=("think", "thinking"),
-        run="model.choose_effort",
+        "fork",
+        "continue in a copy; --worktree: in a git worktree, -C: in another folder",
+        "conversations",
+        "--worktree NAME",
+        aliases=("branch",),
     ),
-    SlashCommand("key", "paste an API key", "settings", "PROVIDER", aliases=("login",), only="screen"),
+    SlashCommand("archive", "archive this conversation", "conversations", in_agents=False),
+    SlashCommand("diff", "show what this conversation changed, in all or by turn", "history"),
     SlashCommand(
-        "profile",
-        "agent profiles: use, read, edit, create",
-        "settings",
-        "NAME",
-        run="profiles.show_profiles",
-        in_lines="choose the profile of new conversations",
+        "rewind", "rewind the conversation, its files, or both", "history", aliases=("checkpoints",), in_agents=False
     ),
-    SlashCommand(
-        "route",
-        "let a supervisor choose who answers: on, off; start or alone: answer its question",
-        "settings",
-        "on|off",
-        run="agents.route",
-        in_agents=False,
-    ),
-    SlashCommand("sandbox", "choose what commands and edits can reach", "settings", "off|workspace|read-only"),
-    SlashCommand(
-        "permissions",
-        "choose what runs without asking; rules: list the rules",
-        "settings",
-        "MODE|rules",
-        aliases=("mode",),
-    ),
-    SlashCommand(
-        "rules",
-        "permission rules: list, edit, remove",
-        "settings",
-        in_lines="permission rules: remove, move; /rules TOOL(PATTERN) adds one, /rules undo undoes the last change",
-    ),
-    SlashCommand(
-        "trust",
-        "what extends Phoenix in this folder: skills, commands, hooks, servers; use all or none",
-        "extensions",
-        run="trust.show_trust",
-    ),
-    SlashCommand(
-        "hooks",
-        "programs that run when something happens: list, read, try out, and their last runs",
-        "extensions",
-        run="extensions.hooks",
-    ),
-    SlashCommand(
-        "skills", "skills of this folder and yours: read, switch off", "extensions", run="extensions.show_skills"
-    ),
-    SlashCommand("commands", "command files of this folder and yours", "extensions", run="extensions.show_commands"),
-    SlashCommand("mcp", "MCP servers: state, tools, log; connect again, end", "extensions", run="mcp.show_servers"),
-    SlashCommand(
-        "lsp",
-        "language servers that check edits: state, log; let them run what this folder contains",
-        "extensions",
-        "NAME",
-        run="extensions.language_servers",
-    ),
-    SlashCommand(
-        "memory",
-        "notes of this project and yours: read, edit, delete",
-        "extensions",
-        aliases=("notes",),
-        run="memory.show_notes",
-        in_lines="notes of this project and yours: read, delete; /memory new adds one, /memory undo restores one",
-    ),
-    SlashCommand("plan", "show the approved plan, or begin plan mode; on, off", "work", "on|off"),
-    SlashCommand(
-        "todo",
-        "todo list: add TEXT, done N, drop N, edit N TEXT, clear",
-        "work",
-        "WHAT",
-        aliases=("todos",),
-        run="tasks.todo",
-    ),
-    SlashCommand(
-        "tasks",
-        "task board: what you asked for, and how far it is",
-        "work",
-        "N",
-        in_lines="task board; /tasks 2 reads task 2; "
-        "behind the number done, pending, running, failed, edit TEXT, delete",
-    ),
-    SlashCommand("track", "tracking for the task board: on, off, now", "work", "on|off|now", run="tasks.track"),
-    SlashCommand(
-        "agents",
-        "sub-agents: open, stop, send a hint; next, previous, parent",
-        "work",
-        "WHICH",
-        in_lines="sub-agents of this conversation: read, send a hint, stop; /agents stop stops all",
-    ),
-    SlashCommand(
-        "approvals",
-        "pending approvals of all conversations",
-        "work",
-        in_lines="pending approvals of all conversations, to answer here",
-    ),
+    SlashCommand("branches", "show the branches made by /rewind and /fork", "history", in_agents=False),
     SlashCommand(
         "context",
         "show what fills the context window, and free space",
@@ -196,9 +99,54 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         is_long=True,
         in_agents=False,
     ),
-    SlashCommand("prompt", "show the system prompt and the tools as sent", "context"),
+    SlashCommand(
+        "memory",
+        "notes of this project and yours: read, edit, delete",
+        "extensions",
+        aliases=("notes",),
+        run="memory.show_notes",
+        in_lines="notes of this project and yours: read, delete; /memory new adds one, /memory undo restores one",
+    ),
     SlashCommand(
         "init", "write a first AGENTS.md for this project", "context", run="init.init", is_long=True, in_agents=False
+    ),
+    SlashCommand("model", "choose the model: search, favourites, prices", "settings", "WORD", aliases=("models",)),
+    SlashCommand(
+        "effort",
+        "choose how much the model reasons before it answers",
+        "settings",
+        "LEVEL",
+        aliases=("think", "thinking"),
+        run="model.choose_effort",
+    ),
+    SlashCommand(
+        "agents",
+        "sub-agents: open, stop, send a hint; next, previous, parent",
+        "work",
+        "WHICH",
+        in_lines="sub-agents of this conversation: read, send a hint, stop; /agents stop stops all",
+    ),
+    SlashCommand(
+        "profile",
+        "agent profiles: use, read, edit, create",
+        "settings",
+        "NAME",
+        run="profiles.show_profiles",
+        in_lines="choose the profile of new conversations",
+    ),
+    SlashCommand("plan", "show the approved plan, or begin plan mode; on, off", "work", "on|off"),
+    SlashCommand(
+        "permissions",
+        "choose what runs without asking; rules: list the rules",
+        "settings",
+        "MODE|rules",
+        aliases=("mode",),
+    ),
+    SlashCommand(
+        "extensions",
+        "skills, commands, hooks, MCP and language servers of this folder, and their trust",
+        "extensions",
+        run="trust.show_trust",
     ),
     SlashCommand(
         "cost",
@@ -207,21 +155,21 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         "runs",
         aliases=("status", "usage"),
     ),
+    SlashCommand("jobs", "background commands: show output, stop", "work", aliases=("bashes", "ps")),
+    SlashCommand("search", "search all conversations", "history", "TEXT"),
     SlashCommand(
-        "stats",
-        "tokens and cost of all conversations: by day, model, project, tool and more",
-        "context",
-        "BY",
-        in_lines="tokens and cost of all conversations; "
-        "/stats day 30: by day, model, project, conversation, tool, agent",
+        "export",
+        "write this conversation to a file: Markdown, or JSON for .json",
+        "conversations",
+        "FILE",
+        run="conversations.export",
     ),
     SlashCommand(
-        "trace",
-        "the calls of a run on its time line, with tokens and cost",
-        "context",
-        in_lines="the calls of the newest run, with time, tokens and cost",
+        "split", "open another conversation in a second pane", "conversations", "TITLE|ID", only="screen", at_once=True
     ),
-    SlashCommand("debug", "records of model calls and logs, for bug reports", "settings", "FILE", run="settings.debug"),
+    SlashCommand(
+        "worktree", "new conversation in a git worktree of its own; list, merge, remove", "conversations", "NAME"
+    ),
     SlashCommand(
         "btw",
         "ask a side question: no tools, nothing is stored, the agent keeps working",
@@ -233,7 +181,241 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         "/btw more QUESTION asks on, /btw fork continues in a copy with it",
     ),
     SlashCommand(
-        "history", "search earlier prompts, of this folder or of all", "history", "WORDS", only="screen", at_once=True
+        "config",
+        "show and change settings",
+        "settings",
+        "SETTING",
+        aliases=("settings",),
+        in_lines="show, change and reset settings; /config NAME VALUE changes one, mostly from the next start",
+    ),
+    SlashCommand("theme", "choose the colours", "settings", "NAME", aliases=("themes",), only="screen"),
+    SlashCommand(
+        "help", "list every key and command", "settings", aliases=("keys",), in_lines="list the commands", at_once=True
+    ),
+    SlashCommand("doctor", "check this installation", "settings", run="settings.doctor"),
+    SlashCommand("quit", "quit Phoenix", "settings", aliases=("exit", "q"), at_once=True),
+    SlashCommand(
+        "pin",
+        "pin this conversation to the top of the list, or unpin it",
+        "conversations",
+        only="screen",
+        in_agents=False,
+        shown_in="resume",
+    ),
+    SlashCommand("archived", "show archived conversations", "conversations", only="screen", shown_in="archive"),
+    SlashCommand("delete", "move this conversation to the trash", "conversations", in_agents=False, shown_in="archive"),
+    SlashCommand(
+        "trash",
+        "show deleted conversations: restore, delete permanently",
+        "conversations",
+        only="screen",
+        shown_in="archive",
+    ),
+    SlashCommand(
+        "turns", "list the turns and what each did; Enter jumps to one", "messages", only="screen", shown_in="search"
+    ),
+    SlashCommand(
+        "undo", "same as /rewind", "history", in_lines="undo the last rewind", in_agents=False, shown_in="rewind"
+    ),
+    SlashCommand("prompt", "show the system prompt and the tools as sent", "context", shown_in="context"),
+    SlashCommand(
+        "key", "paste an API key", "settings", "PROVIDER", aliases=("login",), only="screen", shown_in="model"
+    ),
+    SlashCommand(
+        "route",
+        "let a supervisor choose who answers: on, off; start or alone: answer its question",
+        "settings",
+        "on|off",
+        run="agents.route",
+        in_agents=False,
+        shown_in="agents",
+    ),
+    SlashCommand(
+        "approvals",
+        "pending approvals of all conversations",
+        "work",
+        in_lines="pending approvals of all conversations, to answer here",
+        shown_in="permissions",
+    ),
+    SlashCommand(
+        "todo",
+        "todo list: add TEXT, done N, drop N, edit N TEXT, clear",
+        "work",
+        "WHAT",
+        aliases=("todos",),
+        run="tasks.todo",
+        shown_in="plan",
+        tab="todo",
+    ),
+    SlashCommand(
+        "tasks",
+        "task board: what you asked for, and how far it is",
+        "work",
+        "N",
+        in_lines="task board; /tasks 2 reads task 2; "
+        "behind the number done, pending, running, failed, edit TEXT, delete",
+        shown_in="plan",
+        tab="tasks",
+    ),
+    SlashCommand(
+        "track", "tracking for the task board: on, off, now", "work", "on|off|now", run="tasks.track", shown_in="plan"
+    ),
+    SlashCommand(
+        "sandbox",
+        "choose what commands and edits can reach",
+        "settings",
+        "off|workspace|read-only",
+        shown_in="permissions",
+        tab="sandbox",
+    ),
+    SlashCommand(
+        "rules",
+        "permission rules: list, edit, remove",
+        "settings",
+        in_lines="permission rules: remove, move; /rules TOOL(PATTERN) adds one, /rules undo undoes the last change",
+        shown_in="permissions",
+        tab="rules",
+    ),
+    SlashCommand(
+        "skills",
+        "skills of this folder and yours: read, switch off",
+        "extensions",
+        run="extensions.show_skills",
+        shown_in="extensions",
+        tab="skills",
+    ),
+    SlashCommand(
+        "commands",
+        "command files of this folder and yours",
+        "extensions",
+        run="extensions.show_commands",
+        shown_in="extensions",
+        tab="commands",
+    ),
+    SlashCommand(
+        "hooks",
+        "programs that run when something happens: list, read, try out, and their last runs",
+        "extensions",
+        run="extensions.hooks",
+        shown_in="extensions",
+        tab="hooks",
+    ),
+    SlashCommand(
+        "mcp",
+        "MCP servers: state, tools, log; connect again, end",
+        "extensions",
+        run="mcp.show_servers",
+        shown_in="extensions",
+        tab="mcp",
+    ),
+    SlashCommand(
+        "lsp",
+        "language servers that check edits: state, log; let them run what this folder contains",
+        "extensions",
+        "NAME",
+        run="extensions.language_servers",
+        shown_in="extensions",
+        tab="lsp",
+    ),
+    SlashCommand(
+        "trust",
+        "what extends Phoenix in this folder: skills, commands, hooks, servers; use all or none",
+        "extensions",
+        run="trust.show_trust",
+        shown_in="extensions",
+        tab="trust",
+    ),
+    SlashCommand(
+        "stats",
+        "tokens and cost of all conversations: by day, model, project, tool and more",
+        "context",
+        "BY",
+        in_lines="tokens and cost of all conversations; "
+        "/stats day 30: by day, model, project, conversation, tool, agent",
+        shown_in="cost",
+        tab="stats",
+    ),
+    SlashCommand(
+        "trace",
+        "the calls of a run on its time line, with tokens and cost",
+        "context",
+        in_lines="the calls of the newest run, with time, tokens and cost",
+        shown_in="cost",
+        tab="trace",
+    ),
+    SlashCommand(
+        "debug",
+        "records of model calls and logs, for bug reports",
+        "settings",
+        "FILE",
+        run="settings.debug",
+        shown_in="doctor",
+    ),
+    SlashCommand(
+        "background",
+        "send the running command to the background (see /jobs)",
+        "work",
+        aliases=("bg",),
+        run="agents.background",
+        at_once=True,
+        shown_in="jobs",
+    ),
+    SlashCommand("find", "find in this conversation", "history", "TEXT", shown_in="search"),
+    SlashCommand(
+        "history",
+        "search earlier prompts, of this folder or of all",
+        "history",
+        "WORDS",
+        only="screen",
+        at_once=True,
+        shown_in="search",
+    ),
+    SlashCommand(
+        "pane",
+        "go to another pane: next, previous, 1 to 4",
+        "conversations",
+        "WHERE",
+        only="screen",
+        at_once=True,
+        shown_in="split",
+    ),
+    SlashCommand(
+        "close",
+        "close this pane; its conversation keeps running",
+        "conversations",
+        only="screen",
+        at_once=True,
+        shown_in="split",
+    ),
+    SlashCommand(
+        "mouse",
+        "use the mouse in Phoenix, or leave it to the terminal",
+        "settings",
+        "on|off",
+        only="screen",
+        shown_in="config",
+    ),
+    SlashCommand("vim", "vim keys in the composer", "settings", "on|off", only="screen", shown_in="config"),
+    SlashCommand("copy", "copy the last answer", "messages", only="screen", shown_in="help"),
+    SlashCommand(
+        "retry",
+        "retry the last request",
+        "conversations",
+        run="conversations.retry",
+        is_long=True,
+        in_agents=False,
+        shown_in="help",
+    ),
+    SlashCommand(
+        "stop", "stop this conversation's run", "conversations", run="conversations.stop", at_once=True, shown_in="help"
+    ),
+    SlashCommand(
+        "stopall",
+        "stop every run of every conversation",
+        "conversations",
+        run="conversations.stop_all",
+        at_once=True,
+        shown_in="help",
     ),
     SlashCommand(
         "stash",
@@ -241,10 +423,7 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         "messages",
         "TEXT",
         at_once=True,
-    ),
-    SlashCommand("queue", "queued messages: send, edit, remove, move; /queue TEXT adds one", "messages", only="lines"),
-    SlashCommand(
-        "steer", "/steer TEXT gives the text to the running turn, with the next tool result", "messages", only="lines"
+        shown_in="help",
     ),
     SlashCommand(
         "image",
@@ -254,87 +433,50 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         aliases=("attach",),
         required=True,
         in_lines="/image FILE attaches an image to the next message; dropping a file works too",
+        shown_in="help",
     ),
     SlashCommand(
         "images",
         "show the images of the next message",
         "messages",
         in_lines="images of the next message: list, remove; /images 2 asks about the second",
+        shown_in="help",
     ),
-    SlashCommand("paste", "attach the image on the clipboard, or insert its text", "messages", only="lines"),
-    SlashCommand("copy", "copy the last answer", "messages", only="screen"),
-    SlashCommand("read", "show the last messages again; /read 10 shows ten", "messages", only="lines"),
-    SlashCommand("output", "show the whole output of the last tool", "messages", only="lines"),
-    SlashCommand("turns", "list the turns and what each did; Enter jumps to one", "messages", only="screen"),
-    SlashCommand("find", "find in this conversation", "history", "TEXT"),
-    SlashCommand("search", "search all conversations", "history", "TEXT"),
-    SlashCommand("diff", "show what this conversation changed, in all or by turn", "history"),
+    SlashCommand("now", "/now TEXT stops the run and sends the text", "conversations", only="lines", shown_in="help"),
     SlashCommand(
-        "rewind", "rewind the conversation, its files, or both", "history", aliases=("checkpoints",), in_agents=False
-    ),
-    SlashCommand("undo", "same as /rewind", "history", in_lines="undo the last rewind", in_agents=False),
-    SlashCommand("branches", "show the branches made by /rewind and /fork", "history", in_agents=False),
-    SlashCommand(
-        "fork",
-        "continue in a copy; --worktree: in a git worktree, -C: in another folder",
-        "conversations",
-        "--worktree NAME",
-        aliases=("branch",),
+        "queue",
+        "queued messages: send, edit, remove, move; /queue TEXT adds one",
+        "messages",
+        only="lines",
+        shown_in="help",
     ),
     SlashCommand(
-        "worktree", "new conversation in a git worktree of its own; list, merge, remove", "conversations", "NAME"
+        "steer",
+        "/steer TEXT gives the text to the running turn, with the next tool result",
+        "messages",
+        only="lines",
+        shown_in="help",
     ),
     SlashCommand(
-        "export",
-        "write this conversation to a file: Markdown, or JSON for .json",
-        "conversations",
-        "FILE",
-        run="conversations.export",
+        "paste", "attach the image on the clipboard, or insert its text", "messages", only="lines", shown_in="help"
     ),
-    SlashCommand(
-        "retry", "retry the last request", "conversations", run="conversations.retry", is_long=True, in_agents=False
-    ),
-    SlashCommand(
-        "background",
-        "send the running command to the background (see /jobs)",
-        "work",
-        aliases=("bg",),
-        run="agents.background",
-        at_once=True,
-    ),
-    SlashCommand("jobs", "background commands: show output, stop", "work", aliases=("bashes", "ps")),
-    SlashCommand("stop", "stop this conversation's run", "conversations", run="conversations.stop", at_once=True),
-    SlashCommand(
-        "stopall", "stop every run of every conversation", "conversations", run="conversations.stop_all", at_once=True
-    ),
-    SlashCommand(
-        "pin",
-        "pin this conversation to the top of the list, or unpin it",
-        "conversations",
-        only="screen",
-        in_agents=False,
-    ),
-    SlashCommand("archive", "archive this conversation", "conversations", in_agents=False),
-    SlashCommand("archived", "show archived conversations", "conversations", only="screen"),
-    SlashCommand("delete", "move this conversation to the trash", "conversations", in_agents=False),
-    SlashCommand("trash", "show deleted conversations: restore, delete permanently", "conversations", only="screen"),
-    SlashCommand("theme", "choose the colours", "settings", "NAME", aliases=("themes",), only="screen"),
-    SlashCommand("mouse", "use the mouse in Phoenix, or leave it to the terminal", "settings", "on|off", only="screen"),
-    SlashCommand("vim", "vim keys in the composer", "settings", "on|off", only="screen"),
-    SlashCommand(
-        "config",
-        "show and change settings",
-        "settings",
-        "SETTING",
-        aliases=("settings",),
-        in_lines="show, change and reset settings; /config NAME VALUE changes one, mostly from the next start",
-    ),
-    SlashCommand("doctor", "check this installation", "settings", run="settings.doctor"),
-    SlashCommand("state", "show what is going on", "settings", only="lines"),
-    SlashCommand("quit", "quit Phoenix", "settings", aliases=("exit", "q"), at_once=True),
+    SlashCommand("read", "show the last messages again; /read 10 shows ten", "messages", only="lines", shown_in="help"),
+    SlashCommand("output", "show the whole output of the last tool", "messages", only="lines", shown_in="help"),
+    SlashCommand("state", "show what is going on", "settings", only="lines", shown_in="help"),
 )
 COMMANDS: Final = tuple(one for one in REGISTRY if one.only != "lines")
 """Commands of the screen."""
+LISTED: Final = tuple(one for one in COMMANDS if not one.shown_in)
+"""Commands of the screen that lists, help and palette name, in their order there."""
+SECTIONS: Final = {
+    "new": "Conversations",
+    "diff": "Changes",
+    "context": "Context",
+    "model": "Models and agents",
+    "plan": "Work",
+    "config": "Phoenix",
+}
+"""Headings of their groups, by the first command of each."""
 BY_NAME: Final[dict[str, SlashCommand]] = {one.name: one for one in COMMANDS}
 LINE_COMMANDS: Final[dict[str, SlashCommand]] = {one.name: one for one in REGISTRY if one.only != "screen"}
 ALIASES: Final[dict[str, str]] = dict(sorted((alias, one.name) for one in REGISTRY for alias in one.aliases))
@@ -374,15 +516,22 @@ def closest(name: str) -> str:
 
 
 def matching(query: str) -> list[SlashCommand]:
-    """Commands for the text after the slash: names with this beginning, in Phoenix or elsewhere, that contain it, that
-    have its letters in order.
+    """Commands for the text after the slash. A hidden name has to be whole; listed commands are also found by a
+    beginning, by the beginning of an alias or of a tab's name, by a part, and by letters in order.
     """
     wanted = query.lower()
-    begins = [command.name for command in COMMANDS if command.name.startswith(wanted)]
-    meant = [name for alias, name in ALIASES.items() if wanted and alias.startswith(wanted)]
-    contains = [command.name for command in COMMANDS if wanted in command.name]
-    scattered = [command.name for command in COMMANDS if _is_scattered(wanted, command.name)]
-    return [BY_NAME[name] for name in dict.fromkeys((*begins, *meant, *contains, *scattered))]
+    whole = [one.name for one in COMMANDS if one.shown_in and wanted in {one.name, *one.aliases}]
+    names = [one.name for one in LISTED]
+    begins = [name for name in names if name.startswith(wanted)]
+    meant = [one.name for one in LISTED if any(other.startswith(wanted) for other in _other_names(one) if wanted)]
+    contains = [name for name in names if wanted in name]
+    scattered = [name for name in names if _is_scattered(wanted, name)]
+    return [BY_NAME[name] for name in dict.fromkeys((*whole, *begins, *meant, *contains, *scattered))]
+
+
+def _other_names(listed: SlashCommand) -> list[str]:
+    """Aliases of a command, and the names of its tabs."""
+    return [*listed.aliases, *(one.name for one in COMMANDS if one.tab and one.shown_in == listed.name)]
 
 
 def _is_scattered(wanted: str, name: str) -> bool:

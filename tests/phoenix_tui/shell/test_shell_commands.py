@@ -20,6 +20,9 @@ from phoenix_tui.features.catalogue import (
     BY_NAME,
     COMMANDS,
     LINE_COMMANDS,
+    LISTED,
+    REGISTRY,
+    SECTIONS,
     closest,
     is_command,
     matching,
@@ -54,7 +57,27 @@ def test_commands_are_found_by_their_letters_and_by_the_names_they_have_elsewher
     assert split_command("/Title  a b ") == ("rename", "a b")
     found = [matching(typed)[0].name for typed in ("con", "exit", "cmp", "sess")]
     assert found == ["context", "quit", "compact", "resume"]
-    assert [command.name for command in matching("")] == list(BY_NAME)
+    assert matching("") == list(LISTED)
+
+
+def test_a_hidden_name_completes_when_typed_whole_and_a_beginning_leads_to_the_command_it_is_a_tab_of() -> None:
+    assert [matching(one.name)[0].name for one in COMMANDS] == list(BY_NAME)
+    assert [one.name for one in matching("bg")] == ["background"]
+    assert "copy" not in [one.name for one in matching("cop")]
+    assert [matching(typed)[0].name for typed in ("ski", "sand", "tod", "sta")] == [
+        "extensions",
+        "permissions",
+        "plan",
+        "cost",
+    ]
+
+
+def test_a_command_is_listed_or_belongs_to_a_listed_one() -> None:
+    names = {one.name for one in LISTED}
+    assert {one.shown_in for one in REGISTRY if one.shown_in} <= names
+    assert {one.name for one in REGISTRY if one.tab} <= {one.name for one in REGISTRY if one.shown_in}
+    assert SECTIONS.keys() <= names
+    assert len(LISTED) == 31
 
 
 async def test_an_unknown_command_stays_in_the_box_with_the_nearest_name(shell: Shell) -> None:

@@ -14,7 +14,7 @@ from textual import events
 
 from engine.executor.requests import RunCaps
 from engine.machine.states import AwaitingLlm, Errored
-from phoenix_tui.features.catalogue import COMMANDS
+from phoenix_tui.features.catalogue import LISTED
 from phoenix_tui.modals.find_sheet import HistorySheet
 from phoenix_tui.workspace import draft_store
 from tests.support.clocks import SteppedClock
@@ -249,7 +249,7 @@ async def test_completions_stand_below_one_another_and_above_what_is_written(she
 
 async def test_more_completions_than_fit_are_counted(shell: Shell) -> None:
     await shell.type("/", until=lambda: shell.dock.popup.display)
-    await shell.until(lambda: f"+{len(COMMANDS) - 8} more" in shell.text)
+    await shell.until(lambda: f"+{len(LISTED) - 8} more" in shell.text)
     await shell.until(lambda: shell.in_view and shell.conversation.record.draft == "/")
     assert shell.status.endswith("Esc closes")
     await shell.type("re", shows="/resume")
