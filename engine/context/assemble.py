@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Container, Iterable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Final, assert_never
 
@@ -208,31 +209,43 @@ def _match_answers(messages: list[ModelMessage]) -> list[ModelMessage]:
 
 
 def _without_orphans(messages: list[ModelMessage], seen: set[str]) -> list[ModelMessage]:
-    """Drop results that answer no earlier tool use, second answers, and tool uses whose id was `seen` before."""
+    """Drop results that answer no earlier tool use, and second answers; a tool use whose id was `seen` before gets
+    another one, and so does its result.
+    """
     kept: list[ModelMessage] = []
-    unanswered: set[str] = set()
+    unanswered: dict[str, deque[str]] = {}
+    """Ids in the view that wait for their result, in order, by the stored id."""
     for message in messages:
         blocks: list[Block] = []
         if message.role is Role.ASSISTANT:
-            unanswered = set()  # only the next message may answer
+            unanswered = {}  # only the next message may answer
         for block in message.blocks:
             match block:
                 case ToolUseBlock(id=call):
-                    fits = call not in seen
-                    seen.add(call)
-                    unanswered |= {call} if fits else set()
+                    fresh = distinct_call_id(call, seen)
+                    seen.add(fresh)
+                    unanswered.setdefault(call, deque()).append(fresh)
+                    blocks.append(block if fresh == call else replace(block, id=fresh))
                 case ToolResultBlock(tool_use_id=call):
-                    fits = call in unanswered
-                    unanswered.discard(call)
+                    if waiting := unanswered.get(call):
+                        fresh = waiting.popleft()
+                        blocks.append(block if fresh == call else replace(block, tool_use_id=fresh))
                 case TextBlock() | ThinkingBlock() | ImageBlock():
-                    fits = True
+                    blocks.append(block)
                 case _:
                     assert_never(block)
-            if fits:
-                blocks.append(block)
         if blocks or message.role is Role.ASSISTANT:
             kept.append(ModelMessage(message.role, tuple(blocks)))
     return kept
+
+
+def distinct_call_id(wanted: str, used: Container[str]) -> str:
+    """The id, or where it is `used` the id with a number behind it (SPEC DOM-02)."""
+    name, number = wanted, 0
+    while name in used:
+        number += 1
+        name = f"{wanted}_dedup_{number}"
+    return name
 
 
 def _merge_roles(messages: list[ModelMessage]) -> list[ModelMessage]:
@@ -383,7 +396,7 @@ class GrowingView:
         chain = self._chain(said, view, self._used) if said else []
         if chain and chain[-1].role is Role.USER:
             self._settled += map(in_order, chain)
-            self._used |= {b.id for message in said for b in message.blocks if isinstance(b, ToolUseBlock)}
+            self._used |= {b.id for message in chain for b in message.blocks if isinstance(b, ToolUseBlock)}
             self._taken, self._last = cut, rows[cut - 1]
 
     def _build(self, rows: Sequence[StoredMessage], start: int, end: int, view: ContextView) -> list[ModelMessage]:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from engine.codec import storable
 from engine.context import omissions
-from engine.context.assemble import Assembly, assemble
+from engine.context.assemble import Assembly, assemble, distinct_call_id
 from engine.context.measure import measure
 from engine.context.prompt import with_plan
 from engine.context.reply_sanitizer import is_no_reply, sanitize
@@ -259,10 +259,8 @@ def rename_repeated_ids(blocks: tuple[Block, ...], taken: Iterable[str]) -> tupl
     fresh: list[Block] = []
     for block in blocks:
         if isinstance(block, ToolUseBlock):
-            number, given = 1, storable(block.id) or NAMELESS
-            name = storable(block.id)
-            while not name or name in used:
-                name, number = f"{given}_dedup_{number}", number + 1
+            given = storable(block.id)
+            name = distinct_call_id(given or NAMELESS, used if given else {NAMELESS, *used})
             used.add(name)
             fresh.append(replace(block, id=name))
         else:

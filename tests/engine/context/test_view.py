@@ -6,6 +6,7 @@ import itertools
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from engine.context.assemble import CONTINUE, MISSING_RESULT
 from engine.machine.messages import (
@@ -77,6 +78,20 @@ def test_results_come_first_in_request_order_with_what_is_missing_filled_in() ->
         row(Role.USER, TextBlock("x"), result("t3"), result("t1")),
     ]
     assert build_view(rows)[2].blocks == (result("t1"), missing("t2"), result("t3"), TextBlock("x"))
+
+
+def test_a_repeated_id_is_renamed_with_its_result_in_another_round_and_in_the_same_one() -> None:
+    other = ToolResultBlock("t1", (TextBlock("other"),))
+    rows = [
+        said("a"),
+        answered(use("t1")),
+        row(Role.USER, result("t1")),
+        answered(use("t1"), use("t2"), use("t1")),
+        row(Role.USER, other, result("t2"), result("t1"), result("t1")),
+    ]
+    view = build_view(rows)
+    assert view[3].blocks == (use("t1_dedup_1"), use("t2"), use("t1_dedup_2"))
+    assert view[4].blocks == (replace(other, tool_use_id="t1_dedup_1"), result("t2"), result("t1_dedup_2"))
 
 
 def test_orphan_and_repeated_results_are_dropped() -> None:
