@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec.structs import replace
@@ -15,7 +16,7 @@ from engine.executor.requests import InboxEntry, Priority, Receipt
 from engine.executor.session import Session
 from engine.executor.side_questions import ask_small, may_ask
 from engine.machine.events import OlderSummarized
-from engine.machine.messages import Origin, Role, text_in
+from engine.machine.messages import Origin, Role, ToolResultBlock, ToolUseBlock, text_in
 from engine.machine.states import AwaitingLlm, Compacting, CompactingContext, is_busy
 from engine.machine.views import CompactionCause, CompactionDraft
 from engine.ports import ConversationChanges, ProviderError, StorageError
@@ -33,6 +34,19 @@ def is_due(messages: int, tokens: int, window: int, most: int, percent: int) -> 
     """True above `most` messages (0: any number), or above `percent` of the window (SPEC T-CMPX 1, 2)."""
     full = window > 0 and percent <= 100 and tokens * 100 > window * percent
     return full or 0 < most < messages
+
+
+def count_said(rows: Iterable[StoredMessage]) -> int:
+    """Messages as a person counts them: those to the agent, and its final answers (SPEC DEC-26).
+
+    A reply that calls tools, and their results, belong to the answer that they lead to.
+    """
+    return sum(
+        row.role is not Role.SYSTEM
+        and not row.silent
+        and not any(isinstance(block, ToolUseBlock | ToolResultBlock) for block in row.blocks)
+        for row in rows
+    )
 
 
 class CompactionAfterRun:
@@ -71,6 +85,7 @@ class CompactionAfterRun:
         percent = record.compact_percent or settings.compact_percent
         if percent > 100 or not session.has_grown:
             return False
+        # Counting what a person counts needs the messages: here it is enough that no fewer rows are there.
         most_there = record.message_count - max(record.context_start_seq - 1, 0)
         return is_due(most_there, record.context_tokens, record.context_window, settings.compact_messages, percent)
 
@@ -98,9 +113,10 @@ class CompactionAfterRun:
         if not may_ask(session, summary_model(session)):
             return None
         rows = await session.ports.store.messages(record.id, first_seq=max(1, record.context_start_seq))
-        seen = sum(row.role is not Role.SYSTEM and not row.silent for row in rows)
         percent = record.compact_percent or settings.compact_percent
-        if not is_due(seen, record.context_tokens, record.context_window, settings.compact_messages, percent):
+        if not is_due(
+            count_said(rows), record.context_tokens, record.context_window, settings.compact_messages, percent
+        ):
             return None
         selection = await asyncio.to_thread(select_older, session, rows, 0, NEWEST_KEPT)
         if selection is None:

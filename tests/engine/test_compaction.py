@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from engine.background.after_run import is_due
+from engine.background.after_run import count_said, is_due
 from engine.context.assemble import SUMMARY as HEAD
 from engine.context.assemble import UNDERSTOOD
 from engine.conversation import Conversation
@@ -389,6 +389,18 @@ def test_more_than_50_messages_or_more_than_three_quarters_of_the_window_are_due
 ) -> None:
     assert is_due(messages, tokens, 200_000, 50, 75) is due
     assert is_due(messages, tokens, 0, 0, 75) is False
+
+
+async def test_the_rounds_of_tools_of_one_reply_are_no_messages_of_their_own(tmp_path: Path) -> None:
+    calls = [Reply((ScriptedCall("bash", f'{{"command": "x{n}"}}'),), when="[go]") for n in range(60)]
+    settings = EngineSettings(compact_after_runs=True)
+    async with engine_harness(tmp_path, SUMMARY, *calls, answer_of_size(), settings=settings) as harness:
+        conversation = await harness.conversation()
+        await talk(conversation, "0")
+        rows = await harness.store.messages(conversation.id)
+        assert (len(rows), count_said(rows)) == (122, 2)
+        await until(lambda: not conversation.context.summarizing)
+        assert (summaries(harness), conversation.record.summary) == (0, "")
 
 
 async def test_all_but_the_last_four_messages_are_summarized_while_the_conversation_rests(tmp_path: Path) -> None:
