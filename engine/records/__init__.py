@@ -127,6 +127,7 @@ class ConversationRecord(Struct, frozen=True):
     created_at: float
     updated_at: float
     message_count: int
+    """Number of the newest message (`messages.seq`): prompts, replies and results of tools; 0 without any."""
     owner_pid: int | None
     """Pid of the owning process, None without one."""
     title_by: TitleBy = TitleBy.FIRST_MESSAGE
@@ -226,6 +227,7 @@ class ConversationSummary(Struct, frozen=True):
     unread: bool
     updated_at: float
     message_count: int
+    """Number of the newest message (`messages.seq`): prompts, replies and results of tools; 0 without any."""
     owner_pid: int | None
     pinned_at: float = 0.0
     """0: not pinned."""

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from engine.agents.results import view_of
 from engine.machine.messages import ToolResultBlock
-from engine.machine.states import BUSY, STATE_NAMES
+from engine.machine.states import BUSY, STATE_NAMES, AwaitingApproval, Errored, Failed
 from engine.ports import ConversationChanges, ImportRefused, ImportTerms, OwnedElsewhere
 from engine.records import (
     ConversationQuery,
@@ -38,6 +38,7 @@ from phoenix_tui.cli.export import agent_markdown, markdown, write_interrupted, 
 from phoenix_tui.cli.finding import SHORT_ID, find_one
 from phoenix_tui.cli.outcome import agent_object
 from phoenix_tui.cli.output import local_time, utc_time, write_document, write_json, write_line, write_table
+from phoenix_tui.text.labels import ENDS, ListGroup
 from tools.contract import JsonObject, JsonValue
 from tools.files.own_files import read_given
 
@@ -189,6 +190,8 @@ READING = frozenset({"show", "export"})
 """Actions that change nothing: a part of a title will do."""
 AT_WORK = frozenset(STATE_NAMES[one] for one in BUSY)
 """States of a working conversation; one without an owner was interrupted in it."""
+WAITING = frozenset(STATE_NAMES[one] for one in (AwaitingApproval, Errored, Failed))
+"""States in which nothing goes on without the user."""
 INTERRUPTED = "interrupted"
 
 
@@ -369,6 +372,15 @@ def is_interrupted(summary: ConversationSummary) -> bool:
     return left or summary.last_status == INTERRUPTED
 
 
+def _group(summary: ConversationSummary) -> ListGroup:
+    """Group as in the list of the screen, as far as the store knows it."""
+    if summary.state_name in WAITING:
+        return ListGroup.NEEDS_YOU
+    if summary.state_name in AT_WORK:
+        return ListGroup.WORKING
+    return ListGroup.STOPPED if summary.last_status in ENDS else ListGroup.RECENT
+
+
 def _call_object(call: ToolCallRecord) -> JsonObject:
     return {
         "tool_use_id": call.tool_use_id,
@@ -383,7 +395,7 @@ def _row(summary: ConversationSummary) -> tuple[str, ...]:
     return (
         summary.id[:SHORT_ID],
         local_time(summary.updated_at),
-        INTERRUPTED if is_interrupted(summary) else summary.state_name,
+        INTERRUPTED if is_interrupted(summary) else _group(summary).value,
         str(summary.message_count),
         summary.model,
         summary.title or "Untitled",

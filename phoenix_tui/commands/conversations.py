@@ -25,10 +25,9 @@ from phoenix_tui.modals.rows_sheet import PickerRow, PickerSheet
 from phoenix_tui.panes.column import ConversationColumn
 from phoenix_tui.panes.saved_panes import recall
 from phoenix_tui.panes.split import MOST, Split
-from phoenix_tui.text.labels import age, short_path
+from phoenix_tui.text.labels import ListGroup, age, short_path
 from phoenix_tui.text.request_text import quick_answer
 from phoenix_tui.widgets.answer_gate import GRACE
-from phoenix_tui.widgets.roster import ListGroup
 from tools.displays import MOST_OPTIONS
 from tools.wording import number_within
 

@@ -16,9 +16,8 @@ from engine.records import ConversationQuery
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.text_sheet import ConfirmSheet
-from phoenix_tui.text.labels import Tone
+from phoenix_tui.text.labels import ListGroup, Tone
 from phoenix_tui.widgets.conversation_list import ConversationList
-from phoenix_tui.widgets.roster import ListGroup
 from tools.wording import pluralize
 
 if TYPE_CHECKING:

@@ -44,6 +44,19 @@ class Glyph(Struct, frozen=True):
         return self.plain if plain else self.sign
 
 
+class ListGroup(StrEnum):
+    """Group of a conversation in lists; the value is the heading."""
+
+    PINNED = "pinned"
+    NEEDS_YOU = "needs you"
+    WORKING = "working"
+    STOPPED = "stopped"
+    """The last run was stopped, cut off, or failed."""
+    RECENT = "recent"
+    ARCHIVED = "archived"
+    TRASH = "trash"
+
+
 WRITABLE: Final = "The other Phoenix closed this conversation; you can now continue it here."
 READY: Final = Glyph("○", ".", Tone.GOOD)
 THINKING: Final = Glyph("◐", "*", Tone.WORK)
@@ -277,6 +290,13 @@ SETTLED: Final[dict[type[states.State], Label]] = {
     states.Completed: Label(DONE, "result"),
     states.Failed: Label(FAILED, "failed"),
 }
+ENDS: Final[dict[str, Label]] = {
+    "cancelled": Label(STOPPED, "stopped"),
+    "interrupted": Label(STOPPED, "interrupted"),
+    "timeout": Label(STOPPED, "timed out"),
+    "failure": Label(FAILED, "failed"),
+}
+"""Label of an idle conversation whose last run did not end well."""
 MODE_WORDS: Final[dict[PermissionMode, tuple[str, Tone]]] = {
     PermissionMode.ASK: ("ask", Tone.QUIET),
     PermissionMode.ACCEPT_EDITS: ("edits", Tone.NEEDS_YOU),

@@ -22,9 +22,9 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from phoenix_tui.keys.keymap import Scope, bindings
-from phoenix_tui.text.labels import AGES_EVERY, DONE, STOPPED, UNREAD, Tone
+from phoenix_tui.text.labels import AGES_EVERY, DONE, STOPPED, UNREAD, ListGroup, Tone
 from phoenix_tui.widgets.bases import Opened, Still, Ticker
-from phoenix_tui.widgets.roster import TITLE_LENGTH, Line, ListGroup, ListModel, Live, RosterRow
+from phoenix_tui.widgets.roster import TITLE_LENGTH, Line, ListModel, Live, RosterRow
 from tools.clean import clean_line
 
 if TYPE_CHECKING:
@@ -62,23 +62,67 @@ class Ink(StrEnum):
     YOU = "you"
 
 
-class ListColumn(Struct, frozen=True):
-    """A column: the field of a row it shows, its cells, how it is set and in which order it comes in."""
+def shorten(text: str, cells: int) -> str:
+    """Fit the text into exactly `cells`, cut with an ellipsis; a wide character is never halved."""
+    if cell_len(text) <= cells:
+        return set_cell_size(text, cells)
+    return f"{set_cell_size(text, cells - 1)}…" if cells > 0 else ""
 
-    field: str
+
+def path_within(path: str, cells: int) -> str:
+    """Fit a folder into exactly `cells`: names in its middle go, and its last one stays whole as long as it fits."""
+    if cell_len(path) <= cells:
+        return set_cell_size(path, cells)
+    *before, last = path.split("/")
+    ways = (f"{'/'.join(before[:kept])}/…/{last}" for kept in range(len(before) - 1, 0, -1))
+    short = next((way for way in (*ways, f"…/{last}") if cell_len(way) <= cells), last)
+    return shorten(short, cells)
+
+
+def _quiet(_: RosterRow) -> Ink:
+    return Ink.QUIET
+
+
+class ListColumn(Struct, frozen=True):
+    """A column: its heading, the text it shows of a row, its cells, and the order in which it comes in.
+
+    A text is a field of `RosterRow`, which `compose` in `roster.py` fills from the stored summary. The columns are
+    tested in `tests/phoenix_tui/conversations/test_roster.py`; `tests/snapshots/screens/conversations` has their looks.
+    """
+
+    head: str
+    text: Callable[[RosterRow], str]
     cells: int
     rank: int
     """0 comes in first."""
     right: bool = False
+    fit: Callable[[str, int], str] = shorten
+    """Cuts the text to cells."""
+    ink: Callable[[RosterRow], Ink] = _quiet
 
 
+def _context_ink(row: RosterRow) -> Ink:
+    return Ink.WARNING if row.near_full else Ink.QUIET
+
+
+def _state_ink(row: RosterRow) -> Ink:
+    return Ink.TONE if row.label.text else _context_ink(row)
+
+
+def _state_or_context(row: RosterRow) -> str:
+    return row.label.text or row.context
+
+
+STATE: Final = ListColumn("state", lambda row: row.label.text, 13, 1, ink=_state_ink)
+FOLDER: Final = ListColumn("folder", lambda row: row.folder, 14, 3, fit=path_within)
+CONTEXT: Final = ListColumn("used", lambda row: row.context, 4, 4, right=True, ink=_context_ink)
 COLUMNS: Final = (
-    ListColumn("state", 13, 1),
-    ListColumn("folder", 14, 3),
-    ListColumn("model", 17, 5),
-    ListColumn("context", 4, 4, right=True),
-    ListColumn("cost", 7, 2, right=True),
-    ListColumn("when", 3, 0, right=True),
+    STATE,
+    FOLDER,
+    ListColumn("model", lambda row: row.model, 17, 5),
+    CONTEXT,
+    ListColumn("cost", lambda row: row.cost, 7, 2, right=True),
+    ListColumn("age", lambda row: row.when, 3, 0, right=True),
 )
 """Columns from left to right."""
 Piece = tuple[str, Ink]
@@ -123,31 +167,28 @@ def choose_columns(width: int) -> tuple[ListColumn, ...]:
         taken.append(column)
         room -= column.cells + 1
     wider = max(min(room + LEAST_TITLE - TITLE_LENGTH, MOST_WIDER), 0)
-    return tuple(
-        replace(column, cells=column.cells + wider) if column.field == "folder" else column
-        for column in COLUMNS
-        if column in taken
-    )
+    shown = {FOLDER: replace(FOLDER, cells=FOLDER.cells + wider)}
+    if CONTEXT not in taken:
+        shown[STATE] = replace(STATE, text=_state_or_context)
+    return tuple(shown.get(column, column) for column in COLUMNS if column in taken)
 
 
 def _columns(row: RosterRow, width: int) -> list[Piece]:
-    made: list[Piece] = []
-    columns = choose_columns(width)
-    apart = any(column.field == "context" for column in columns)
-    for column in columns:
-        words = row.label.text or ("" if apart else row.context)
-        text = words if column.field == "state" else str(getattr(row, column.field))
-        cut = tail_of(text, column.cells) if column.field == "folder" else shorten(text, column.cells)
-        padded = " " * (column.cells - cell_len(cut.rstrip())) + cut.rstrip() if column.right else cut
-        made.append((f" {padded}", _ink(column.field, row)))
+    made = [(_cell(column, column.text(row)), column.ink(row)) for column in choose_columns(width)]
     return [*made, (" ", Ink.TEXT)]
 
 
-def _ink(field: str, row: RosterRow) -> Ink:
-    if field == "state" and row.label.text:
-        return Ink.TONE
-    field = "context" if field == "state" else field
-    return Ink.WARNING if field == "context" and row.near_full else Ink.QUIET
+def _cell(column: ListColumn, text: str) -> str:
+    cut = column.fit(text, column.cells)
+    return f" {' ' * (column.cells - cell_len(cut.rstrip()))}{cut.rstrip()}" if column.right else f" {cut}"
+
+
+def heads(width: int) -> str:
+    """Headings of the columns at a width."""
+    cells = "".join(_cell(column, column.head) for column in choose_columns(width))
+    room = width - PREFIX - cell_len(cells) - 1
+    rest = max(room - TITLE_LENGTH, 0)
+    return f"{' ' * PREFIX}{shorten('title', room - rest)}{cells} {' ' * rest}"
 
 
 def _words(row: RosterRow, width: int) -> list[Piece]:
@@ -166,24 +207,6 @@ def _brief(row: RosterRow) -> str:
     first, *more = row.label.text.split()
     word = more[-1] if more and CLOCK.fullmatch(more[-1]) else first
     return "" if row.label.glyph in SAYS_ALL or len(word) > LONGEST_BRIEF else word
-
-
-def shorten(text: str, cells: int) -> str:
-    """Fit the text into exactly `cells`, cut with an ellipsis; a wide character is never halved."""
-    if cell_len(text) <= cells:
-        return set_cell_size(text, cells)
-    return f"{set_cell_size(text, cells - 1)}…" if cells > 0 else ""
-
-
-def tail_of(path: str, cells: int) -> str:
-    """Fit a folder into exactly `cells`, cut at its beginning."""
-    if cell_len(path) <= cells:
-        return set_cell_size(path, cells)
-    kept = path
-    while kept and cell_len(kept) > cells - 1:
-        kept = kept[1:]
-    _, slash, below = kept.partition("/")
-    return set_cell_size(f"…/{below}", cells) if slash and below else shorten(path.rpartition("/")[2], cells)
 
 
 TONE_OF: Final[dict[Ink, Tone]] = {Ink.QUIET: Tone.QUIET, Ink.WARNING: Tone.NEEDS_YOU, Ink.YOU: Tone.YOU}
@@ -221,6 +244,9 @@ class ListPainter:
         if isinstance(line, RosterRow):
             return self._row(line, under_cursor=self._focused and self._model.row == y)
         return self._quiet(f" {line}")
+
+    def heads(self) -> Strip:
+        return self._quiet(heads(self._width))
 
     def hint(self, y: int) -> Strip:
         words = NOTHING_FOUND if self._model.text else EMPTY[self._model.view]
@@ -365,8 +391,8 @@ class ConversationList(Still, Widget):
 
     def _look(self, *, everything: bool = True) -> None:
         """Draw the visible part; a list of many rows in which a clock moves costs one row."""
-        if self.size.height and self.model.height != self.size.height - 1:
-            self.model.resize(self.size.height - 1)  # its resize may still be pending: a frame may cover many keys
+        if self.size.height and self.model.height != self._room:
+            self.model.resize(self._room)  # its resize may still be pending: a frame may cover many keys
         if (words := list_hint(self.model)) != self._esc_hint:
             self._esc_hint = words
             self.post_message(Opened(words))
@@ -379,7 +405,16 @@ class ConversationList(Still, Widget):
         if stood != self._stands:
             changed |= {stood[2], self._stands[2]} & set(range(len(before)))
         if changed:
-            self.refresh(*(Region(0, row, self.size.width, 1) for row in changed))
+            self.refresh(*(Region(0, row + self._heads, self.size.width, 1) for row in changed))
+
+    @property
+    def _heads(self) -> int:
+        """Rows above the first line: the headings, where there are columns."""
+        return int(self.size.width >= COLUMNS_FROM and bool(self.model.order))
+
+    @property
+    def _room(self) -> int:
+        return self.size.height - 1 - self._heads
 
     def _keep_time(self) -> None:
         seen = self.display and self.is_on_screen
@@ -391,7 +426,10 @@ class ConversationList(Still, Widget):
         painter = ListPainter(self.model, self.rich_style, self._style, width, plain=self._plain, focused=focused)
         if y == self.size.height - 1:
             return painter.foot()
-        return painter.line(self._lines[y], y) if y < len(self._lines) else painter.hint(y)
+        if y < self._heads:
+            return painter.heads()
+        row = y - self._heads
+        return painter.line(self._lines[row], row) if row < len(self._lines) else painter.hint(row)
 
     def _style(self, tone: Tone | None) -> Style:
         return self.get_component_rich_style("list--current" if tone is None else TONE_CLASSES[tone])
@@ -416,13 +454,13 @@ class ConversationList(Still, Widget):
         return had
 
     def on_resize(self) -> None:
-        self.model.resize(self.size.height - 1)
         self._look()
         self._keep_time()
 
     def on_click(self, event: events.Click) -> None:
         """Open the clicked row; in archive and trash it is only chosen."""
-        if event.y < len(self._lines) and (conversation_id := self.model.id_at(self.model.top + event.y)):
+        row = event.y - self._heads
+        if 0 <= row < len(self._lines) and (conversation_id := self.model.id_at(self.model.top + row)):
             self.model.choose(conversation_id)
             self._look()
             if self.model.view is None:

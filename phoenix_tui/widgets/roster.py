@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -13,11 +12,12 @@ from msgspec import Struct, field
 
 from engine.machine.states import STATE_NAMES, AwaitingApproval, Completed, Errored, Failed, Idle, State, is_busy
 from phoenix_tui.text import labels
+from phoenix_tui.text.labels import ENDS, ListGroup
 from phoenix_tui.text.worktree_text import place_words
 from phoenix_tui.widgets.status_line import NEAR
 from tools.clean import clean_line
 from tools.clock import SYSTEM_CLOCK, Clock
-from tools.wording import pluralize
+from tools.wording import one_line, pluralize
 
 if TYPE_CHECKING:
     from engine.records import ConversationSummary
@@ -27,33 +27,12 @@ TITLE_LENGTH: Final = 50
 """Characters of a title that are kept (SPEC STM-11)."""
 KEPT_NAMES: Final = 512
 """Rows whose words are kept, about 300 bytes each: more than any screen has."""
-SUCCESS: Final = "success"
-"""A run's status when it ended well."""
-
-
-class ListGroup(StrEnum):
-    """Group of a conversation in the list; the value is the heading."""
-
-    PINNED = "pinned"
-    NEEDS_YOU = "needs you"
-    WORKING = "working"
-    READY = "ready"
-    DONE = "done"
-    ARCHIVED = "archived"
-    TRASH = "trash"
 
 
 ORDER: Final = tuple(ListGroup)
 ASKS: Final = STATE_NAMES[AwaitingApproval]
 FAILURES: Final = frozenset({STATE_NAMES[Errored], STATE_NAMES[Failed]})
 AT_REST: Final = frozenset({STATE_NAMES[Idle], STATE_NAMES[Completed], *FAILURES})
-ENDS: Final[dict[str, labels.Label]] = {
-    "cancelled": labels.Label(labels.STOPPED, "stopped"),
-    "interrupted": labels.Label(labels.STOPPED, "interrupted"),
-    "timeout": labels.Label(labels.STOPPED, "timed out"),
-    "failure": labels.Label(labels.FAILED, "failed"),
-}
-"""Label of an idle conversation whose last run did not end well."""
 
 
 class Live(Struct, frozen=True):
@@ -146,8 +125,8 @@ def group_of(summary: ConversationSummary, live: Live | None, pid: int) -> ListG
         return ListGroup.NEEDS_YOU
     if works:
         return ListGroup.WORKING
-    ended_well = summary.message_count > 0 and summary.last_status == SUCCESS
-    return ListGroup.DONE if ended_well and not summary.unread else ListGroup.READY
+    was_cut_off = live is None and summary.state_name not in AT_REST and not _is_owned_by_other(summary, pid)
+    return ListGroup.STOPPED if was_cut_off or summary.last_status in ENDS else ListGroup.RECENT
 
 
 def _is_owned_by_other(summary: ConversationSummary, pid: int) -> bool:
@@ -192,7 +171,7 @@ def compose(
 def names(title: str, cwd: Path, model: str, sign: str = "") -> tuple[str, str, str]:
     """Title, folder and model in words; kept, for each change of one conversation draws all that are in view."""
     return (
-        clean_line(title)[:TITLE_LENGTH] or "New conversation",
+        one_line(clean_line(title), TITLE_LENGTH) or "New conversation",
         clean_line(place_words(cwd, sign)),
         clean_line(labels.short_model(model)),
     )
@@ -226,6 +205,8 @@ def _label(summary: ConversationSummary, live: Live | None, here: Here) -> label
         return labels.Label(labels.UNREAD, "unread")
     if summary.state_name in FAILURES:
         return ENDS["failure"]
+    if live is None and summary.state_name not in AT_REST:
+        return ENDS["interrupted"]
     return ENDS.get(summary.last_status, labels.Label(labels.READY, ""))
 
 

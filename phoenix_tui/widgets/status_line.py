@@ -361,7 +361,7 @@ class Heading(Struct, frozen=True):
 
 
 class TitleRow(Still, MeterRow):
-    """One row; the folder goes first where there is no room."""
+    """One row; a long title gives way to the folder, down to half of the room."""
 
     DEFAULT_CSS = """
     TitleRow { height: 1; width: 1fr; padding: 0 1; background: $background; }
@@ -383,13 +383,15 @@ class TitleRow(Still, MeterRow):
         gap = LEAST_GAP - right.plain.startswith(" ") if right.cell_length else 0
         room = max(width - right.cell_length - gap, SHORTEST_TITLE)
         place = _place(heading, room - (0 if heading.tabbed else title.cell_length))
-        folder = _where(heading, room - place.cell_length - (0 if heading.tabbed else title.cell_length))
+        beside = room - place.cell_length
+        folder = _where(heading, beside - (0 if heading.tabbed else min(title.cell_length, beside // 2)))
         left = Content.assemble(title, place, folder)
         if heading.tabbed:
             left = (place + folder if place else folder[2:])[1:].truncate(room, ellipsis=True)
         elif left.cell_length > room:
-            short = title.truncate(max(room - place.cell_length, SHORTEST_TITLE), ellipsis=True)
-            left = Content.assemble(short, place).truncate(room, ellipsis=True)
+            folder = folder if folder.cell_length <= beside - beside // 2 else Content("")
+            short = title.truncate(max(beside - folder.cell_length, SHORTEST_TITLE), ellipsis=True)
+            left = Content.assemble(short, place, folder).truncate(room, ellipsis=True)
         return Content.assemble(left, " " * max(width - left.cell_length - right.cell_length, 1), right)
 
     def meter(self) -> str:

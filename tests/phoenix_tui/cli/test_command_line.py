@@ -234,6 +234,7 @@ async def test_conversations_are_listed_as_a_table_and_as_json(tmp_path: Path) -
     assert table[0].split() == ["ID", "UPDATED", "STATE", "MESSAGES", "MODEL", "TITLE", "FOLDER"]
     assert table[1].split()[0] == first[:8]
     assert "First talk" in table[1]
+    assert " recent " in table[1]
     [row] = (await phoenix.run("conversations", "list", "--json")).json
     assert (row["session_id"], row["title"], row["state"], row["message_count"]) == (first, "First talk", "idle", 2)
     assert await listed(phoenix, "-C", str(tmp_path)) == []

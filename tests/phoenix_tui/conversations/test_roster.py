@@ -27,12 +27,23 @@ from engine.machine.states import (
 )
 from engine.records import ConversationSummary
 from engine.records.runs import Totals
-from phoenix_tui.text.labels import AGENTS, ASKING, DONE, FAILED, READY, RUNNING, STOPPED, THINKING, UNREAD, Label
-from phoenix_tui.widgets.conversation_list import Ink, Signs, choose_columns, pieces, shorten, tail_of
+from phoenix_tui.text.labels import (
+    AGENTS,
+    ASKING,
+    DONE,
+    FAILED,
+    READY,
+    RUNNING,
+    STOPPED,
+    THINKING,
+    UNREAD,
+    Label,
+    ListGroup,
+)
+from phoenix_tui.widgets.conversation_list import Ink, Signs, choose_columns, heads, path_within, pieces, shorten
 from phoenix_tui.widgets.roster import (
     ORDER,
     Here,
-    ListGroup,
     ListModel,
     Live,
     RosterRow,
@@ -81,13 +92,14 @@ def live(state: State, began: float = 0.0) -> Live:
 @pytest.mark.parametrize(
     ("group", "changes", "state"),
     [
-        (ListGroup.DONE, {}, None),
-        (ListGroup.DONE, {}, Idle(1)),
-        (ListGroup.READY, {"unread": True}, None),
-        (ListGroup.READY, {"last_status": "cancelled"}, None),
-        (ListGroup.READY, {"last_status": "interrupted"}, None),
-        (ListGroup.READY, {"last_status": "failure"}, None),
-        (ListGroup.READY, {"message_count": 0, "last_status": ""}, None),
+        (ListGroup.RECENT, {}, None),
+        (ListGroup.RECENT, {}, Idle(1)),
+        (ListGroup.RECENT, {"unread": True}, None),
+        (ListGroup.STOPPED, {"last_status": "cancelled"}, None),
+        (ListGroup.STOPPED, {"last_status": "interrupted"}, None),
+        (ListGroup.STOPPED, {"last_status": "failure"}, None),
+        (ListGroup.STOPPED, {"unread": True, "last_status": "failure"}, None),
+        (ListGroup.RECENT, {"message_count": 0, "last_status": ""}, None),
         (ListGroup.WORKING, {}, THINKS),
         (ListGroup.WORKING, {}, RUNS),
         (ListGroup.NEEDS_YOU, {}, ASKS),
@@ -95,7 +107,7 @@ def live(state: State, began: float = 0.0) -> Live:
         (ListGroup.NEEDS_YOU, {"state_name": "error"}, None),
         (ListGroup.NEEDS_YOU, {"state_name": "awaiting_approval", "owner_pid": 99}, None),
         (ListGroup.WORKING, {"state_name": "tool_executing", "owner_pid": 99}, None),
-        (ListGroup.DONE, {"state_name": "tool_executing"}, None),
+        (ListGroup.STOPPED, {"state_name": "tool_executing"}, None),
         (ListGroup.PINNED, {"pinned_at": 3.0}, ASKS),
     ],
 )
@@ -212,6 +224,7 @@ def test_the_filter_wants_every_word_in_title_folder_model_or_id() -> None:
         ("failed", {"state_name": "error"}, None),
         ("draft", {"has_draft": True}, None),
         ("unread", {"has_draft": True, "unread": True}, None),
+        ("interrupted", {"state_name": "tool_executing"}, None),
         ("open elsewhere", {"owner_pid": 99}, None),
         ("works elsewhere", {"owner_pid": 99, "state_name": "awaiting_llm"}, None),
         ("asks elsewhere", {"owner_pid": 99, "state_name": "awaiting_approval"}, None),
@@ -249,6 +262,11 @@ def test_a_hostile_title_becomes_plain_words() -> None:
     assert "\x1b" not in row.title
     assert "\n" not in row.title
     assert len(row.title) <= 50
+
+
+def test_a_title_that_is_cut_says_so() -> None:
+    assert compose(summary(title="x" * 50), None, HERE).title == "x" * 50
+    assert compose(summary(title="x" * 51), None, HERE).title == "x" * 49 + "…"
 
 
 WORKS = Live(AwaitingLlm(1, Run("r", 5), Requesting()), 0.0, began=1.0)
@@ -459,17 +477,28 @@ def test_how_full_the_window_is_gives_way_unless_it_is_nearly_full() -> None:
 
 
 @pytest.mark.parametrize(
-    ("width", "fields"),
+    ("width", "shown"),
     [
-        (50, ("state", "when")),
-        (57, ("state", "cost", "when")),
-        (70, ("state", "folder", "cost", "when")),
-        (74, ("state", "folder", "context", "cost", "when")),
-        (92, ("state", "folder", "model", "context", "cost", "when")),
+        (50, "state age"),
+        (57, "state cost age"),
+        (70, "state folder cost age"),
+        (74, "state folder used cost age"),
+        (92, "state folder model used cost age"),
     ],
 )
-def test_a_wider_line_has_more_columns(width: int, fields: tuple[str, ...]) -> None:
-    assert tuple(column.field for column in choose_columns(width)) == fields
+def test_a_wider_line_has_more_columns(width: int, shown: str) -> None:
+    assert [column.head for column in choose_columns(width)] == shown.split()
+
+
+@pytest.mark.parametrize("width", [50, 57, 70, 74, 92, 120, 200])
+def test_headings_stand_above_their_columns(width: int) -> None:
+    above, below = heads(width), line(row("api-retry", "unread"), width)
+    assert cell_len(above) == width
+    assert above.startswith("   title")
+    assert above.index("state") == below.index("unread")
+    assert above.index("age") + len("age") == below.index("9m") + len("9m")
+    if width >= 70:
+        assert above.index("folder") == below.index("~/src/relay")
 
 
 def test_columns_stand_below_one_another_whatever_the_title() -> None:
@@ -492,10 +521,11 @@ def test_shortened_text_fills_its_cells(text: str, cells: int) -> None:
     assert cell_len(shorten(text, cells)) == cells
 
 
-def test_a_folder_keeps_its_end() -> None:
-    assert tail_of("~/src/deep/below/relay", 14) == "…/below/relay "
-    assert tail_of("~/src/terraform-modules", 14) == "terraform-mod…"
-    assert tail_of("~/src/relay", 14) == "~/src/relay   "
+def test_a_long_folder_loses_its_middle() -> None:
+    assert path_within("~/src/deep/below/relay", 14) == "~/src/…/relay "
+    assert path_within("~/source/deep/below/relay", 14) == "~/…/relay     "
+    assert path_within("~/src/terraform-modules", 14) == "terraform-mod…"
+    assert path_within("~/src/relay", 14) == "~/src/relay   "
 
 
 @pytest.mark.parametrize("width", [58, 60, 90, 140])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -80,6 +81,15 @@ async def test_a_row_says_what_its_conversation_does_out_of_sight(open_shell: An
         await shell.until(lambda: "thinking" in "".join(column(shell)))
         working.become(Idle(4))
         await shell.until(lambda: not {"thinking", "writing", "bash"} & set("".join(column(shell)).split()))
+
+
+async def test_a_long_title_leaves_its_folder_in_the_row_above(open_shell: Any, engine: FakeEngine) -> None:
+    conversation = engine.seed("rate limits per customer, per key and per address, and at midnight too", messages=2)
+    async with open_shell((80, 20)) as shell:
+        await shell.open(conversation)
+        await shell.until(lambda: "rate limits per customer" in shell.text.splitlines()[0])
+        folder = shell.parts.title.heading.folder
+        assert re.search(rf"… · .*{re.escape(folder[-8:])} ", shell.text.splitlines()[0])
 
 
 async def test_marked_rows_go_together_and_one_undo_brings_all_back(open_shell: Any, engine: FakeEngine) -> None:
