@@ -158,6 +158,7 @@ def join(ctx: CommandContext) -> None:
         others = [_mention(one) for one in found if one.id != here][:MOST_MENTIONS]
         return [*servers.names(query), *others]
 
+    ctx.dock.completer.used = lambda: ctx.used.commands
     ctx.dock.completer.mentions = mentions
     ctx.dock.completer.arguments = _arguments(ctx)
     if ctx.active.services.invocables is not None:

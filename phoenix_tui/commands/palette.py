@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 
 from engine.executor.requests import EngineError
@@ -21,25 +19,22 @@ from phoenix_tui.features.service_interfaces import Setting
 from phoenix_tui.keys.keymap import KEYS, KEYS_BY_ID, Scope, key_names
 from phoenix_tui.modals.rows_sheet import RowsSheet
 from phoenix_tui.text.labels import age
-from tools.files.own_files import read_file, write_file
 
 MOST_RECENT: Final = 5
 MOST_CONVERSATIONS: Final = 50
 HERE: Final = frozenset({Scope.APP, Scope.WORKSPACE})
 """Scopes whose actions can be done from anywhere."""
 NOT_LISTED: Final = frozenset({"palette", "stop", "interrupt", "help_outside"})
-RECENT_FILE: Final = "palette.json"
-MOST_BYTES: Final = 64 * 1024
 
 
 async def palette(ctx: CommandContext) -> None:
     """Choose one of everything and do it."""
-    recent = Recent(ctx.active.launch.state_folder / RECENT_FILE)
-    sheet = RowsSheet("Everything", await _entries(ctx, recent.keys()), "Enter runs")
+    await asyncio.to_thread(ctx.used.read)
+    sheet = RowsSheet("Commands and settings", await _entries(ctx, ctx.used.recent), "Enter runs")
     chosen = await ctx.sheets.show(sheet)
     if not chosen:
         return
-    remembering = asyncio.create_task(asyncio.to_thread(recent.add, chosen))
+    remembering = asyncio.create_task(asyncio.to_thread(ctx.used.add, chosen))
     try:
         await _do(ctx, chosen)  # at once: what is typed behind Enter is meant for that
     finally:
@@ -105,25 +100,3 @@ async def _do(ctx: CommandContext, chosen: str) -> None:
             await ctx.active.open(name)
         case _:
             await change_setting(ctx, name)
-
-
-class Recent:
-    """Recent choices, newest first, in a separate file."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def keys(self) -> list[str]:
-        """Keys of entries; some may be gone."""
-        try:
-            return msgspec.json.decode(read_file(self._path, MOST_BYTES), type=list[str])[:MOST_RECENT]
-        except (OSError, msgspec.DecodeError):
-            return []
-
-    def add(self, key: str) -> None:
-        """Put it first; a folder that cannot be written forgets."""
-        keys = [key, *(one for one in self.keys() if one != key)][:MOST_RECENT]
-        try:
-            write_file(self._path, msgspec.json.encode(keys).decode())
-        except OSError:
-            return

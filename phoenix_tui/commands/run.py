@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -12,6 +13,7 @@ from engine.executor.requests import ENGINE_ERRORS
 from engine.ports import ConversationChanges
 from phoenix_tui.features.catalogue import BY_NAME, SlashCommand, closest, split_command
 from phoenix_tui.features.custom_commands import is_custom
+from phoenix_tui.features.use_log import UseLog, command_key
 from phoenix_tui.keys.active_keys import key
 from phoenix_tui.keys.key_order import keys_wait, let_keys_in
 from phoenix_tui.lifecycle.threads import load
@@ -46,6 +48,8 @@ class CommandContext(Struct, frozen=True):
     clipboard: Clipboard
     keymap: Mapping[str, str]
     environment: Environment
+    used: UseLog
+    """Choices made before."""
     offered: list[str] = msgspec.field(default_factory=list[str])
     """Conversation that Enter on an empty line opens: it was open when Phoenix ended unexpectedly."""
     undo: list[UndoStep] = msgspec.field(default_factory=list[UndoStep])
@@ -74,7 +78,13 @@ async def run_line(ctx: CommandContext, line: str) -> bool:
         let_keys_in()
         await ctx.sending.send(line)
         return True
-    return await run_command(ctx, name, argument)
+    used = command_key(name)
+    noting = asyncio.create_task(asyncio.to_thread(ctx.used.add, used)) if used else None
+    try:
+        return await run_command(ctx, name, argument)
+    finally:
+        if noting is not None:
+            await noting
 
 
 async def run_command(ctx: CommandContext, name: str, argument: str) -> bool:

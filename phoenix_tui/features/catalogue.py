@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -466,9 +467,7 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
 )
 COMMANDS: Final = tuple(one for one in REGISTRY if one.only != "lines")
 """Commands of the screen."""
-LISTED: Final = tuple(one for one in COMMANDS if not one.shown_in)
-"""Commands of the screen that lists, help and palette name, in their order there."""
-SECTIONS: Final = {
+_SECTIONS: Final = {
     "new": "Conversations",
     "diff": "Changes",
     "context": "Context",
@@ -476,7 +475,21 @@ SECTIONS: Final = {
     "plan": "Work",
     "config": "Phoenix",
 }
-"""Headings of their groups, by the first command of each."""
+"""Headings of groups, by the first command of each."""
+
+
+def _group(commands: Iterable[SlashCommand]) -> dict[str, str]:
+    heading, groups = "", dict[str, str]()
+    for one in commands:
+        heading = _SECTIONS.get(one.name, heading)
+        groups[one.name] = heading
+    return groups
+
+
+LISTED: Final = tuple(one for one in COMMANDS if not one.shown_in)
+"""Commands of the screen that lists, help and palette name, in their order there."""
+SECTION: Final = _group(LISTED)
+"""Heading of the group of a listed command."""
 BY_NAME: Final[dict[str, SlashCommand]] = {one.name: one for one in COMMANDS}
 LINE_COMMANDS: Final[dict[str, SlashCommand]] = {one.name: one for one in REGISTRY if one.only != "screen"}
 ALIASES: Final[dict[str, str]] = dict(sorted((alias, one.name) for one in REGISTRY for alias in one.aliases))
@@ -515,23 +528,25 @@ def closest(name: str) -> str:
     return (near_names(name, BY_NAME, 1, 0.5) or [""])[0]
 
 
-def matching(query: str) -> list[SlashCommand]:
-    """Commands for the text after the slash. A hidden name has to be whole; listed commands are also found by a
-    beginning, by the beginning of an alias or of a tab's name, by a part, and by letters in order.
+def matching(query: str, used: Sequence[str] = ()) -> list[SlashCommand]:
+    """Commands for the text after the slash, those in use ahead of others that match as well.
+
+    A hidden name has to be whole; listed commands are also found by a beginning, by the beginning of an alias or of a
+    tab's name, by a part, and by letters in order.
     """
     wanted = query.lower()
     whole = [one.name for one in COMMANDS if one.shown_in and wanted in {one.name, *one.aliases}]
-    names = [one.name for one in LISTED]
+    names = list(dict.fromkeys((*(name for name in used if name in SECTION), *SECTION)))
     begins = [name for name in names if name.startswith(wanted)]
-    meant = [one.name for one in LISTED if any(other.startswith(wanted) for other in _other_names(one) if wanted)]
+    meant = [name for name in names if any(other.startswith(wanted) for other in _other_names(name) if wanted)]
     contains = [name for name in names if wanted in name]
     scattered = [name for name in names if _is_scattered(wanted, name)]
     return [BY_NAME[name] for name in dict.fromkeys((*whole, *begins, *meant, *contains, *scattered))]
 
 
-def _other_names(listed: SlashCommand) -> list[str]:
-    """Aliases of a command, and the names of its tabs."""
-    return [*listed.aliases, *(one.name for one in COMMANDS if one.tab and one.shown_in == listed.name)]
+def _other_names(listed: str) -> list[str]:
+    """Aliases of a listed command, and the names of its tabs."""
+    return [*BY_NAME[listed].aliases, *(one.name for one in COMMANDS if one.tab and one.shown_in == listed)]
 
 
 def _is_scattered(wanted: str, name: str) -> bool:

@@ -81,6 +81,8 @@ class Completer:
         """Text that was looked at last; None where it belonged to another folder."""
         self._offered_for: str | None = None
         """Text that the offered completions complete; None while none of them can be taken."""
+        self.used: Callable[[], Sequence[str]] = tuple
+        """Names of commands by use; set when the services are open."""
         self.mentions: Mentions = no_mentions
         """Conversations for the text after an `@`; set when the services are open."""
         self._custom_source: CustomSource | None = None
@@ -122,7 +124,7 @@ class Completer:
         elif self._custom_source is not None and token.row == 0 and line.startswith("/"):
             self._offer_calls(self._custom_source, token, line)
         else:
-            self._show(token, completions.command_completions(token))
+            self._show(token, completions.command_completions(token, self.used()))
 
     def catch_up(self) -> None:
         """Look at a text that has changed: a key may come ahead of the message that says so, or a message late."""
@@ -195,7 +197,7 @@ class Completer:
         from phoenix_tui.widgets.completions import custom_completions  # noqa: PLC0415 - as in `look`
 
         before = source.now()
-        found = custom_completions(token, line, before)
+        found = custom_completions(token, line, before, self.used())
         self._show(token, found)
         if token.start != 0:
             self._begin(self._offer_values(source, token, line, found))
@@ -205,7 +207,7 @@ class Completer:
             await source.look()
             self._custom_due = False
             if (after := source.now()) is not before:
-                self._show(token, custom_completions(token, line, after))
+                self._show(token, custom_completions(token, line, after, self.used()))
 
         self._custom_due = self._custom_due or token.text == "/" or before is None
         if self._custom_due:

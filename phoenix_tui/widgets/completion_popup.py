@@ -36,6 +36,8 @@ class Completion(Struct, frozen=True):
     """True for a row of information; it cannot be taken."""
     shown: str = ""
     """Text of the row instead of `text`; the part behind `text` is dimmed."""
+    section: str = ""
+    """Heading of its group, at the right end of the first row of each."""
 
 
 class Token(Struct, frozen=True):
@@ -104,10 +106,15 @@ class CompletionPopup(Widget):
         words = [_words(one) for one in shown]
         column = max((one.cell_length for one in words), default=0) + 2
         lines: list[Content] = []
+        section = ""
         for place, (one, text) in enumerate(zip(shown, words, strict=True), start=first):
             gap = " " * (column - text.cell_length)
             line = Content.assemble(text, gap, (clean_line(one.meaning), Tone.QUIET.value))
-            line = line.truncate(width, ellipsis=True, pad=True)
+            heading = f"  {one.section}" if one.section != section else ""
+            section = one.section
+            line = line.truncate(width - len(heading), ellipsis=True, pad=True) + Content.styled(
+                heading, Tone.YOU.value
+            )
             lines.append(Content.styled(line.plain, "reverse") if place == self.chosen and not one.hint else line)
         if len(self._completions) > len(shown):
             below = len(self._completions) - first - len(shown)

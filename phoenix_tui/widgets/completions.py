@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from phoenix_tui.features.catalogue import BY_NAME, matching
+from phoenix_tui.features.catalogue import BY_NAME, SECTION, matching
 from phoenix_tui.text.fuzzy import Corpus, with_folders
 from phoenix_tui.text.shell_words import ShellWord, quote_name
 from phoenix_tui.widgets.completion_popup import Completion, Token
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from phoenix_tui.features.custom_commands import CustomCommands
 
 
+MOST_USED: Final = 5
+"""Commands in use that are listed ahead of the groups."""
+IN_USE: Final = "Used"
+CUSTOM: Final = "Skills and command files"
 MOST_FILES: Final = 50_000
 MOST_CHOICES: Final = 50
 MOST_QUOTED: Final = 1_000
@@ -35,29 +39,40 @@ FRESH_SHARE: Final = 20
 """Factor of that time by the duration of the listing: listing a large folder must not slow the typing down."""
 
 
-def command_completions(token: Token) -> list[Completion]:
-    """Commands for a `/` at the very start of the text; none for anything else."""
+def command_completions(token: Token, used: Sequence[str] = ()) -> list[Completion]:
+    """Commands for a `/` at the very start of the text, in groups while nothing follows it; none for anything else."""
     if token.row != 0 or token.start != 0 or not token.text.startswith("/"):
         return []
+    first = used if token.text[1:] else used[:MOST_USED]
+    sections = {} if token.text[1:] else SECTION | dict.fromkeys(first, IN_USE)
     return [
-        Completion(f"/{command.name}", command.meaning, runs=not command.required, shown=command.usage)
-        for command in matching(token.text[1:])
+        Completion(
+            f"/{command.name}",
+            command.meaning,
+            runs=not command.required,
+            shown=command.usage,
+            section=sections.get(command.name, ""),
+        )
+        for command in matching(token.text[1:], first)
     ]
 
 
-def custom_completions(token: Token, line: str, custom: CustomCommands | None) -> list[Completion]:
+def custom_completions(
+    token: Token, line: str, custom: CustomCommands | None, used: Sequence[str] = ()
+) -> list[Completion]:
     """Phoenix's own commands with this beginning, then skills and command files, then the other own ones; behind a
     name the hint for its arguments.
     """
     if custom is None:
-        return command_completions(token)
+        return command_completions(token, used)
     if token.start != 0:
         one = custom.find_command(line[1:].partition(" ")[0])
         return [Completion(one.usage, one.meaning, hint=True)] if one is not None and one.hint else []
-    own = command_completions(token)
+    own = command_completions(token, used)
     begins = [one for one in own if one.text.startswith(token.text.lower())]
+    section = "" if token.text[1:] else CUSTOM
     found = [
-        Completion(f"/{one.name}", one.meaning, runs=not one.hint, shown=one.usage)
+        Completion(f"/{one.name}", one.meaning, runs=not one.hint, shown=one.usage, section=section)
         for one in custom.matching(token.text[1:])
     ]
     return [*begins, *found, *(one for one in own if one not in begins)]

@@ -14,6 +14,7 @@ from phoenix_tui.commands.completions import join as join_sources
 from phoenix_tui.commands.completions import server_record
 from phoenix_tui.commands.run import CommandContext, run_command
 from phoenix_tui.features.agents import titles_of_others
+from phoenix_tui.features.use_log import UseLog
 from phoenix_tui.images.source import ImageSource, ImageTerminal
 from phoenix_tui.lifecycle.crash import CLOSED_FROM, OpeningNotes, OpenMark
 from phoenix_tui.modals.opening import Sheets
@@ -67,7 +68,10 @@ class WorkspaceServices:
         active = ActiveConversation(services, launch, parts, index, toasts, marker)
         environment = Environment(screen, launch, active, services, driver, keymap, marker)
         sending, sheets = Sending(active, toasts), Sheets(screen)
-        self.ctx = CommandContext(screen, active, sending, parts.dock, sheets, toasts, clipboard, keymap, environment)
+        used = UseLog(launch.state_folder)
+        self.ctx = CommandContext(
+            screen, active, sending, parts.dock, sheets, toasts, clipboard, keymap, environment, used
+        )
         join_sources(self.ctx)
 
     async def start(self) -> None:
@@ -138,6 +142,7 @@ class WorkspaceServices:
             active.drafts.note_typing(written)
         screen.parts.status.kept = self._services.kept
         screen.run_worker(self._look_at_sandbox(), group="sandbox")
+        screen.run_worker(asyncio.to_thread(self.ctx.used.read), group="used")
         from phoenix_tui.workspace.source_watch import ScreenSourceWatch  # noqa: PLC0415 - behind an early prompt
 
         ScreenSourceWatch(self.ctx).start()

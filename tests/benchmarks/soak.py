@@ -33,7 +33,7 @@ AT_ONCE: Final = 10
 """Sub-agents of one request."""
 AFTER_AGENTS: Final = 6.0
 """Seconds in which those that have ended are closed: five, and a bit."""
-SHEETS: Final = (("\x1bOP", "Keys and commands"), ("\x10", "Everything"), ("\x1bOQ", "Turns"))
+SHEETS: Final = (("\x1bOP", "Keys and commands"), ("\x10", "Commands and settings"), ("\x1bOQ", "Turns"))
 """Keys that open one, and what it shows: F1, Ctrl+P, F2."""
 MEMORY_PER_AGENT: Final = 100.0
 """kB: its row on the screen, its view in the list of all, what its start makes Python keep, and what is not collected

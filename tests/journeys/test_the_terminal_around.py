@@ -224,7 +224,7 @@ async def test_a_window_fills_up_is_summarized_and_the_conversation_goes_on(clau
         assert (kept.startswith("They want"), first, count) == (True, 3, 1)
         assert len(rows(phoenix, "select seq from messages where role <> 'system'")) == 8
         await restored(running)
-        await exchange(running, "Everything", "All of it again.")
+        await exchange(running, "Commands and settings", "All of it again.")
     assert asked(server.requests[-1])[0] == "First of all"
 
 

@@ -29,13 +29,13 @@ from engine.store.ownership import InstanceLock
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.export import write_new
 from phoenix_tui.cli.logs import start_log
-from phoenix_tui.commands.palette import Recent
 from phoenix_tui.config.credentials import save_key
 from phoenix_tui.config.load import set_value
 from phoenix_tui.config.rules import RuleFile
 from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.config.trust import TrustFile, find_project
 from phoenix_tui.features.composing import HISTORY_LIMIT, SLACK, PromptHistory
+from phoenix_tui.features.use_log import UseLog
 from phoenix_tui.lifecycle.crash import OpenMark
 from phoenix_tui.models.accepted import AcceptedServers
 from phoenix_tui.models.fetch import PartialFile
@@ -206,7 +206,7 @@ WRITERS = {
     "settings": Writer("config.toml", lambda home: set_value(home / "config.toml", "theme", "x"), replaces=True),
     "keys": Writer("credentials.toml", lambda home: save_key(home / "credentials.toml", "a", "sk-1"), replaces=True),
     "panes": Writer("panes.json", lambda home: saved_panes.remember(home, Path("/w"), TWO), replaces=True),
-    "palette": Writer("palette.json", lambda home: Recent(home / "palette.json").add("x"), replaces=True),
+    "choices": Writer("used.json", lambda home: UseLog(home).add("x"), replaces=True),
     "background": Writer("background.txt", lambda home: background.remember(home, light=True), replaces=True),
     "servers": Writer("servers.json", lambda home: accepted(home).accept("ollama/x"), replaces=True),
     "trust": Writer("trust.json", trusted, replaces=True),

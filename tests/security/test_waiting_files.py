@@ -22,7 +22,6 @@ from phoenix_tui.cli.conversations import read_document
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.export import write_new
 from phoenix_tui.cli.headless import read_images
-from phoenix_tui.commands.palette import Recent
 from phoenix_tui.config.credentials import load_credentials
 from phoenix_tui.config.instructions import Instructions
 from phoenix_tui.config.load import set_value, user_layer
@@ -30,6 +29,7 @@ from phoenix_tui.config.rules import RuleFile
 from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.config.trust import TrustFile, find_project
 from phoenix_tui.features.composing import PromptHistory, parse_dropped_images, read_image
+from phoenix_tui.features.use_log import UseLog
 from phoenix_tui.keys.keymap_file import KeymapError, read_keymap
 from phoenix_tui.lifecycle.crash import find_left_open
 from phoenix_tui.models.accepted import AcceptedServers
@@ -80,7 +80,7 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     ),
     "open marks": ("open/1.json", lambda path: find_left_open(path.parent, path.parent)),
     "panes": ("panes.json", lambda path: saved_panes.recall(path.parent, path)),
-    "palette": ("palette.json", lambda path: Recent(path).keys()),
+    "choices": ("used.json", lambda path: UseLog(path.parent).read()),
     "background": ("background.txt", lambda path: background.recall_light(path.parent)),
     "image by path": ("image.png", read_image),
     "image with -i": ("image.png", lambda path: read_images((str(path),))),
@@ -137,7 +137,7 @@ def test_what_is_no_file_is_one_sentence(kind: str, name: str, tmp_path: Path, m
 
 REPLACED = {"settings that change", "open marks", "lock"}
 EVERYWHERE = (
-    "keymap.toml", "trust.json", "rules.toml", "servers.json", "background.txt", "panes.json", "palette.json",
+    "keymap.toml", "trust.json", "rules.toml", "servers.json", "background.txt", "panes.json", "used.json",
     "AGENTS.md", "SOUL.md", "themes/own.toml", "profiles/own.md", "logs/phoenix.jsonl", "open/1.json",
     "logs/last_messages.jsonl", "checkpoints/contents.db",
 )  # fmt: skip

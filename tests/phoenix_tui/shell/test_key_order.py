@@ -104,7 +104,7 @@ async def test_what_is_typed_behind_a_command_reaches_the_sheet_that_it_opens(sh
 async def test_an_arrow_behind_letters_moves_among_the_rows_that_these_have_left(shell: Shell) -> None:
     for title in ("pear", "pear two", "apple"):
         shell.engine.seed(title, messages=2)
-    await shell.press("ctrl+p", shows="Everything")
+    await shell.press("ctrl+p", shows="Commands and settings")
     in_one_read(shell, *"pear", "down", "enter")
     await shell.until(lambda: shell.in_view)
     assert shell.conversation.record.title == "pear two"  # the better match is above it
@@ -132,7 +132,7 @@ async def test_a_moment_in_which_phoenix_was_stopped_does_not_let_keys_overtake_
 
 async def test_what_is_typed_behind_a_choice_reaches_the_sheet_that_this_opens(shell: Shell) -> None:
     (await shell.say("go")).answer_with("done")
-    await shell.press("ctrl+p", shows="Everything")
+    await shell.press("ctrl+p", shows="Commands and settings")
     in_one_read(shell, *"rename", "enter", *"abc", "enter")
     await shell.until(lambda: shell.conversation.record.title.endswith("abc"))
     assert (shell.composer.text, shell.conversation.said) == ("", [("go", ())])
@@ -143,7 +143,7 @@ async def test_what_is_typed_behind_a_choice_is_written_in_the_conversation_that
 ) -> None:
     first, _ = shell.engine.seed("first", messages=2), shell.engine.seed("pear", messages=2)
     await shell.open(first)
-    await shell.press("ctrl+p", shows="Everything")
+    await shell.press("ctrl+p", shows="Commands and settings")
     in_one_read(shell, *"pear", "enter", *"abcd")
     await shell.until(lambda: shell.composer.text.endswith("d") and shell.in_view is not first)
     assert (shell.composer.text, first.record.draft) == ("abcd", "")

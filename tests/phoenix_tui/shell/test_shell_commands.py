@@ -22,7 +22,7 @@ from phoenix_tui.features.catalogue import (
     LINE_COMMANDS,
     LISTED,
     REGISTRY,
-    SECTIONS,
+    SECTION,
     closest,
     is_command,
     matching,
@@ -76,7 +76,8 @@ def test_a_command_is_listed_or_belongs_to_a_listed_one() -> None:
     names = {one.name for one in LISTED}
     assert {one.shown_in for one in REGISTRY if one.shown_in} <= names
     assert {one.name for one in REGISTRY if one.tab} <= {one.name for one in REGISTRY if one.shown_in}
-    assert SECTIONS.keys() <= names
+    assert set(SECTION) == names
+    assert all(SECTION.values())
     assert len(LISTED) == 31
 
 
