@@ -10,8 +10,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from engine.conversation import Conversation
-from engine.executor.asking import summary_model
+from engine.executor.asking import background_model, small_model, summary_model
 from engine.executor.compacting import NotCompacted, draft_summary, flush_memory, select_older, summarize
+from engine.executor.model_limits import dollars
 from engine.executor.requests import InboxEntry, Priority, Receipt
 from engine.executor.session import Session
 from engine.executor.side_questions import ask_small, may_ask
@@ -22,7 +23,7 @@ from engine.machine.views import CompactionCause, CompactionDraft
 from engine.ports import ConversationChanges, ProviderError, StorageError
 from engine.records import StoredMessage, TitleBy
 from engine.records.runs import CallPurpose, TurnDigest, TurnNote
-from engine.updates import AnswerEnded, BackgroundSummary, RunEnded, StateChanged, Update
+from engine.updates import AnswerEnded, BackgroundSummary, Noticed, RunEnded, StateChanged, Update
 
 log = logging.getLogger(__name__)
 
@@ -144,6 +145,9 @@ TITLE_INSTRUCTION: Final = (
 )
 LONGEST_TITLE: Final = 50
 """Characters of a title (SPEC STM-11)."""
+NEW_SMALL_MODEL: Final = (
+    "Titles, summaries and the task board are written by {model}, without thinking{cost} (cheap_model, /cost)."
+)
 EXCERPT: Final = 1_500
 """Characters of each side that the model gets to see."""
 FIRST_MESSAGES: Final = 40
@@ -188,7 +192,7 @@ class Titler:
 
     async def _ask(self) -> None:
         session = self._session
-        model = session.settings.cheap_model or session.record.model
+        model = background_model(session)
         if not may_ask(session, model):
             return
         messages = await session.ports.store.messages(session.record.id, first_seq=1, last_seq=FIRST_MESSAGES)
@@ -197,7 +201,11 @@ class Titler:
         answered = next(answers, "")
         exchange = f"User: {asked[:EXCERPT]}\n\nAssistant: {answered[:EXCERPT]}" if asked and answered else ""
         if exchange:
+            is_new = bool(small_model(session)) and not await session.ports.library.has_called_model(model)
             aside = await ask_small(session, CallPurpose.TITLE, model, TITLE_INSTRUCTION, exchange)
+            if is_new and (model := small_model(session)):
+                cost = "" if aside.cost_usd is None else f"; this title cost {dollars(aside.cost_usd)}"
+                session.publisher.publish(Noticed(NEW_SMALL_MODEL.format(model=model, cost=cost)))
             title = read_title(aside.text) or None
             await self._conversation.change_with_calls(ConversationChanges(suggested_title=title))
 
@@ -264,7 +272,7 @@ class TurnNotes:
 
     async def _ask(self) -> None:
         session = self._session
-        model = session.settings.cheap_model or session.record.model
+        model = background_model(session)
         if not may_ask(session, model):
             return
         turn = await session.ports.library.newest_turn(session.record.id)

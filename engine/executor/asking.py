@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.context.estimate import message_tokens, rough_tokens, tools_tokens
+from engine.executor.engine_settings import AUTO
 from engine.executor.model_limits import PacedCall, dollars
 from engine.executor.session import Session
 from engine.executor.session_parts import UNPRICED, OpenCall
@@ -235,6 +236,20 @@ OF_RUNS: Final = OF_TOOLS | {CallPurpose.REPLY, CallPurpose.ROUTING, CallPurpose
 """Purposes of calls that belong to a run; all others run beside runs."""
 
 
+BACKGROUND: Final = frozenset({
+    CallPurpose.TITLE,
+    CallPurpose.TURN_SUMMARY,
+    CallPurpose.SUGGESTION,
+    CallPurpose.TRACKING,
+    CallPurpose.ROUTING,
+    CallPurpose.COMPACTION,
+    CallPurpose.MEMORY,
+})
+"""Purposes of the requests that the small model answers, without thinking (SPEC DEC-23)."""
+REFUSED_MODEL: Final = frozenset({400, 403, 404})
+"""HTTP statuses with which a service says that it does not have a model, or not for this key."""
+
+
 class ModelAnswer(Struct, frozen=True):
     """Answer of a model."""
 
@@ -268,12 +283,33 @@ async def ask_aside(
 ) -> tuple[ModelReply, float | None]:
     """Ask `model` beside the messages: within the caps on spending, paced, recorded and noted for debugging.
 
+    Requests in the background do not think. A small model of the catalogue that this service does not have is not
+    asked again in this conversation, and the conversation's own one answers in its place.
+
     Returns the reply and its cost, None where the price is unknown.
 
     Raises:
         ProviderError: it cannot be asked, its answer breaks off, or a cap on spending forbids it.
         StorageError: what was spent cannot be read.
     """
+    if purpose in BACKGROUND:
+        request = replace(request, effort=Effort.OFF)
+    try:
+        return await _ask_once(session, purpose, model, request)
+    except ProviderError as error:
+        is_own = session.settings.cheap_model != AUTO or model in {session.record.model, session.settings.summary_model}
+        if is_own or purpose not in BACKGROUND or error.status not in REFUSED_MODEL or error.context_overflow:
+            raise
+        session.model_use.refused_small.add(model)
+        if purpose is CallPurpose.TRACKING:
+            raise
+    _, name = session.ports.providers.resolve(session.record.model)
+    return await _ask_once(session, purpose, session.record.model, replace(request, model=name))
+
+
+async def _ask_once(
+    session: Session, purpose: CallPurpose, model: str, request: ModelRequest
+) -> tuple[ModelReply, float | None]:
     await check_caps(session)
     provider, _ = session.ports.providers.resolve(model)
     with diagnose_call(session, request, purpose) as diagnosed:
@@ -391,10 +427,33 @@ def run_effort(session: Session) -> Effort:
     return session.record.effort if wanted is Effort.DEFAULT else wanted
 
 
+def named_cheap_model(session: Session) -> str:
+    """The cheap model that the settings name; empty where they leave it to the catalogue, or want none."""
+    wanted = session.settings.cheap_model
+    return "" if wanted == AUTO else wanted
+
+
+def small_model(session: Session) -> str:
+    """The model for requests in the background; empty where there is none beside the conversation's own."""
+    if session.settings.cheap_model != AUTO:
+        return session.settings.cheap_model
+    try:
+        provider, name = session.ports.providers.resolve(session.record.model)
+    except ProviderError:
+        return ""
+    small = provider.describe(name).small
+    reference = f"{provider.name}/{small}" if small else ""
+    return "" if reference in session.model_use.refused_small else reference
+
+
+def background_model(session: Session) -> str:
+    """The model for titles and summaries: the small one, else the conversation's own."""
+    return small_model(session) or session.record.model
+
+
 def summary_model(session: Session) -> str:
     """The model that summarizes this conversation."""
-    settings = session.settings
-    return settings.summary_model or settings.cheap_model or session.record.model
+    return session.settings.summary_model or background_model(session)
 
 
 def choose_model(session: Session, wanted: str, label: str) -> tuple[str, str]:

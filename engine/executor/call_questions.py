@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from engine.context.estimate import blocks_tokens, text_tokens
 from engine.executor.approving import denials_of, limits_of, rules_of
-from engine.executor.asking import ask_aside, check_budget, run_model
+from engine.executor.asking import ask_aside, check_budget, named_cheap_model, run_model
 from engine.executor.event_hooks import notify
 from engine.executor.guarding import check_message
 from engine.executor.requests import Accepted, ApprovalAnswer, ApprovalChoice, Receipt, Refused
@@ -420,7 +420,7 @@ class ServerSampling(Struct, frozen=True):
         if asking.run.samples >= MOST_SAMPLES:
             raise SampleRefused(TOO_MANY_SAMPLES, DECLINED)
         asking.run.samples += 1
-        model = self.calling.settings.cheap_model or run_model(self.calling)
+        model = named_cheap_model(self.calling) or run_model(self.calling)
         prepared = await self._build_request(model, request)
         tokens = _count_input(prepared)
         usage = Usage(input_tokens=tokens, output_tokens=prepared.max_tokens or 0)

@@ -12,6 +12,9 @@ from engine.context.omissions import PruningRule
 from engine.diagnostics import Diagnostics
 from engine.ports.extensions import InstructionFiles, NoInstructions
 
+AUTO: Final = "auto"
+"""The cheap model is the small one of the conversation's own provider."""
+
 
 class MemoryGauge(Protocol):
     """Knows how much memory Phoenix may still take."""
@@ -81,8 +84,10 @@ class EngineSettings(Struct, frozen=True):
     """True when spans keep whole inputs (SPEC CLAW-81)."""
     task_tracking: bool = False
     """True when a model keeps the task board where the user chose nothing for a conversation (SPEC ACX-05)."""
-    track_local: bool = False
-    """True when it does so too where that model runs on this machine."""
+    track_always: bool = False
+    """True where the user's own settings say so: also where that model is the conversation's own, or runs on this
+    machine.
+    """
     track_after: float = 8.0
     """Seconds without another message after which fewer than 16 are recorded (SPEC ACX-02)."""
     track_tokens: int = 500_000
@@ -116,7 +121,7 @@ class EngineSettings(Struct, frozen=True):
     compact_messages: int = 50
     """Messages in the window above which they are; 0: only by its fill level (SPEC DEC-26)."""
     cheap_model: str = ""
-    """Model for small questions beside the conversation, such as who answers; empty: its own model."""
+    """Model for requests in the background; `AUTO`: the small one of the conversation's provider; empty: none."""
     route_wait: float = 0.0
     """Seconds that a supervisor's decision can be overruled before it starts by itself."""
     memory_gauge: MemoryGauge = UNLIMITED

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from engine.context.prompt import wrap_in_tags
-from engine.executor.asking import ask_aside, check_budget, run_model
+from engine.executor.asking import ask_aside, check_budget, named_cheap_model, run_model
 from engine.executor.session import Session
 from engine.machine.messages import Role, TextBlock, text_in
 from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError, ServerSearch, StorageError
@@ -42,7 +42,7 @@ READING: Final = (
 
 def search_model(session: Session) -> str:
     """The model whose provider searches for this conversation, the cheap one first; empty without any."""
-    for model in (session.settings.cheap_model, run_model(session)):
+    for model in (named_cheap_model(session), run_model(session)):
         if not model:
             continue
         try:
@@ -75,7 +75,7 @@ class WebQuestions:
 
     async def answer(self, url: str, page: str, prompt: str) -> PageAnswer | None:
         """Answer `prompt` from the text of a page; None where no model is configured for it. Raises ToolFailure."""
-        model = self._session.settings.cheap_model
+        model = named_cheap_model(self._session)
         if not model:
             return None
         room = self._measure_room(model)

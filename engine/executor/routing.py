@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.executor.asking import answer_to
+from engine.executor.asking import answer_to, background_model
 from engine.executor.requests import Accepted, Receipt, Refused
 from engine.executor.session import Session
 from engine.machine.effects import RouteRequest, Strategy
@@ -276,7 +276,7 @@ def why_alone(session: Session) -> str:
 async def _ask(session: Session) -> DecidedRoute:
     ports, record = session.ports, session.record
     assert ports.profiles is not None, "asked only where there are profiles"
-    model = session.settings.cheap_model or record.model
+    model = background_model(session)
     profiles = await asyncio.to_thread(ports.profiles.names, record.cwd)
     system, text = question(profiles, await session.rows(), record.summary)
     said = await answer_to(session, CallPurpose.ROUTING, model, system, text, MAX_TOKENS)

@@ -254,7 +254,7 @@ class Equipment(Struct, eq=False):
 
 
 class ModelUse(Struct, eq=False):
-    """Pace, cost and log of its model calls; all but the log are the same for all conversations."""
+    """Pace, cost and log of its model calls; all but the last two are the same for all conversations."""
 
     governor: Governor
     calibration: Calibration = field(default_factory=Calibration)
@@ -262,6 +262,8 @@ class ModelUse(Struct, eq=False):
     spending: SpendingCaps | None = None
     """Caps on the cost of a day and of a project; None: there are none."""
     calls: CallLog = field(default_factory=CallLog)
+    refused_small: set[str] = field(default_factory=set[str])
+    """Small models of the catalogue that their service does not have."""
 
 
 class Session(Struct, eq=False):

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from engine.context.compaction import transcribe
-from engine.executor.asking import ModelAnswer, answer_to
+from engine.executor.asking import ModelAnswer, answer_to, background_model
 from engine.executor.session import Session
 from engine.ports import ConversationChanges, ProviderError
 from engine.records import SideExchange
@@ -123,7 +123,7 @@ class SideQuestions:
             StorageError: what was said cannot be read.
         """
         session = self._session
-        model = session.settings.cheap_model or session.record.model
+        model = background_model(session)
         if session.read_only or not may_ask(session, model):
             return ""
         turn = await session.ports.library.newest_turn(session.record.id)

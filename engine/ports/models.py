@@ -194,6 +194,8 @@ class ModelInfo(Struct, frozen=True):
     price_out: float | None = None
     searches: bool = False
     """True when its server searches the web within a request."""
+    small: str = ""
+    """Name of the small model of the same service, for requests in the background; empty where none is known."""
 
     @property
     def reference(self) -> str:

@@ -211,6 +211,19 @@ _FAMILIES: tuple[tuple[str, CatalogueModel], ...] = (
     (r"deepseek-(chat|reasoner)", CatalogueModel(64 * K, 0, False)),
     (r"deepseek", CatalogueModel(128 * K, 0, False)),
 )
+_SMALL: Final[tuple[tuple[str, str], ...]] = (
+    (r"claude-((sonnet|opus|haiku)-)?4", "claude-haiku-4-5"),
+    (r"claude-", "claude-haiku-5-5"),
+    (r"(chat)?gpt-4", "gpt-4.1-nano"),
+    (r"gpt-[56]|o[134]($|-)|codex-", "gpt-5.4-nano"),
+    (r"gemini-2", "gemini-2.5-flash-lite"),
+    (r"gemini-", "gemini-3.5-flash-lite"),
+    (r"grok-", "grok-4-1-fast-non-reasoning"),
+    (r"mistral-", "mistral-small-latest"),
+    (r"deepseek-(chat|reasoner)", "deepseek-chat"),
+    (r"sonar", "sonar"),
+)
+"""The small model that the maker of a family offers; a test holds names and prices against genai-prices 0.2.3."""
 SMALLEST_WINDOW = min(model.window for _, model in _FAMILIES)
 """Assumed window of an unknown model: a meter that warns too early beats a request that is refused (SPEC T-CTX)."""
 CALL_TOOLS = "claude-"
@@ -227,6 +240,16 @@ def find_known_model(model: str) -> CatalogueModel | None:
     return next((known for pattern, known in _FAMILIES if begins(name, pattern)), None)
 
 
+def find_small_model(model: str) -> str:
+    """The small model of the service that offers `model` under its maker's own name; empty where none is known.
+
+    A name with a prefix is one of a gateway or a cloud, which has names of its own for the small one too.
+    """
+    if not is_closed(model) or bare_name(model) != model:
+        return ""
+    return next((small for pattern, small in _SMALL if begins(model, pattern)), "")
+
+
 def describe(provider: str, model: str, *, window: int = 0, local: bool = False) -> ModelInfo:
     """A model as the rest of Phoenix sees it; `window` is what the server said, 0 where it said nothing.
 
@@ -236,16 +259,18 @@ def describe(provider: str, model: str, *, window: int = 0, local: bool = False)
     """
     known = find_known_model(model)
     size = window or (known.window if known else 0)
+    is_local = local and not is_hosted(model)
     return ModelInfo(
         provider=provider,
         name=model,
         context_window=size or SMALLEST_WINDOW,
         max_output=known.max_output if known else 0,
         vision=known.vision if known else None,
-        local=local and not is_hosted(model),
+        local=is_local,
         note="" if size else ESTIMATED_WINDOW,
         reasoning=True if known is not None and known.thinking is not Thinking.NONE else None,
         tools=True if bare_name(model).startswith(CALL_TOOLS) else None,
+        small="" if is_local else find_small_model(model),
     )
 
 

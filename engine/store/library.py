@@ -17,7 +17,7 @@ from engine.store.conversations import change_conversation, list_compactions, re
 from engine.store.forking import Fork
 from engine.store.importing import export_conversation, prepare_import
 from engine.store.message_search import find_text, index_slice, read_progress, search_messages
-from engine.store.model_calls import sum_by_purpose
+from engine.store.model_calls import has_called_model, sum_by_purpose
 from engine.store.names import number_title
 from engine.store.ownership import Instance, OwnedTables
 from engine.store.runs import read_runs
@@ -160,6 +160,11 @@ class Library(OwnedTables):
     def find_call_ids(self, connection: sqlite3.Connection, conversation_id: str, ids: Sequence[str]) -> frozenset[str]:
         """Ids of stored calls of a conversation that are among these, or one of them with `_dedup_` behind it."""
         return list_taken_call_ids(connection, conversation_id, ids)
+
+    @reads
+    def has_called_model(self, connection: sqlite3.Connection, reference: str) -> bool:
+        """True when a title of any conversation was asked of this model."""
+        return has_called_model(connection, reference)
 
     @reads
     def calls(self, connection: sqlite3.Connection, conversation_id: str) -> list[CallSum]:

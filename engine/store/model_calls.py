@@ -88,6 +88,16 @@ def sum_by_purpose(connection: sqlite3.Connection, conversation_id: str) -> list
     ]
 
 
+def has_called_model(connection: sqlite3.Connection, reference: str) -> bool:
+    """True when a title of any conversation was asked of this model, which services name with a date behind it too."""
+    provider, _, model = reference.partition("/")
+    row = connection.execute(
+        "SELECT 1 FROM model_calls WHERE purpose = ?1 AND provider = ?2 AND substr(model, 1, length(?3)) = ?3 LIMIT 1",
+        (CallPurpose.TITLE, provider, model),
+    ).fetchone()
+    return row is not None
+
+
 def settle_model_calls(connection: sqlite3.Connection, conversation_id: str) -> None:
     """Set an imported conversation's usage to the sum of its rows; an older export, which has none, gets some."""
     found = connection.execute("SELECT 1 FROM model_calls WHERE conversation_id = ?", (conversation_id,)).fetchone()

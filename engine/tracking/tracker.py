@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.conversation import Conversation
-from engine.executor.asking import BUDGET, THROTTLED
+from engine.executor.asking import BUDGET, THROTTLED, background_model, small_model
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import EngineError
 from engine.executor.session import Ports, Session
@@ -213,7 +213,8 @@ class TaskTracker:
         session, settings = self._session, self._session.settings
         on = session.record.tracking
         if on is None:
-            on = settings.task_tracking and (settings.track_local or not self._is_local())
+            is_small = bool(small_model(session)) and not self._is_local()
+            on = settings.task_tracking and (settings.track_always or is_small)
         return MessageTracking.PENDING if on and not session.read_only else MessageTracking.DISABLED
 
     def _is_local(self) -> bool:
@@ -227,7 +228,7 @@ class TaskTracker:
 
     @property
     def _model(self) -> str:
-        return self._session.settings.cheap_model or self._session.record.model
+        return background_model(self._session)
 
     def _now(self) -> float:
         return self._session.ports.clock.monotonic()

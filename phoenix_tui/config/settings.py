@@ -327,14 +327,17 @@ KEYS = {
             "route_wait", float, 5.0, meaning="seconds to overrule the supervisor; 0: agents start at once", most=600
         ),
         SettingKey(
-            "cheap_model", str, "", meaning="model that routes, titles, summarizes, suggests; empty: the conversation's"
+            "cheap_model",
+            str,
+            "auto",
+            meaning="model for titles, summaries, tasks, routing; auto: your provider's small one; off: none",
         ),
         SettingKey(
             "task_tracking",
             str,
             "auto",
             TRACKING,
-            meaning="let a model keep the task board, which costs tokens; auto: with a cheap_model",
+            meaning="let a model keep the task board, which costs tokens; auto: by a cheap_model",
         ),
         SettingKey(
             "task_tracking_tokens",
@@ -398,7 +401,7 @@ EMPTY = dict.fromkeys(("max_turns", "max_budget_usd", "timeout", "agent_budget_u
     "history_turns": "all",
     "agent_depth": "no sub-agents",
     "route_wait": "at once",
-    "cheap_model": "the conversation's",
+    "cheap_model": "none",
     "otel_endpoint": "no export",
     "task_criteria": "as the model judges",
     "task_tracking_tokens": "no limit",

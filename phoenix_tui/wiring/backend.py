@@ -304,6 +304,7 @@ def diagnostics_of(setup: Setup) -> Diagnostics:
 def engine_settings(setup: Setup, sources: ProjectSources, *, unwatched: bool) -> EngineSettings:
     """The numbers and choices of this setup that hold for every conversation."""
     paths, settings = setup.paths, setup.settings
+    wants_tracking = settings.text("task_tracking") == "on" and not setup.ephemeral
     return EngineSettings(
         instructions=Instructions(setup.users_folder, sources.trust, sources),
         spills=(paths.outputs,),
@@ -336,9 +337,9 @@ def engine_settings(setup: Setup, sources: ProjectSources, *, unwatched: bool) -
         agent_budget_usd=settings.number("agent_budget_usd"),
         budget_day_usd=settings.number("budget_day_usd"),
         budget_project_usd=settings.number("budget_project_usd"),
-        cheap_model=settings.text("cheap_model"),
-        task_tracking=tracks_tasks(settings) and not unwatched and not setup.ephemeral,
-        track_local=settings.text("task_tracking") == "on",
+        cheap_model=cheap_model(settings),
+        task_tracking=wants_tracking or (tracks_tasks(settings) and not unwatched and not setup.ephemeral),
+        track_always=wants_tracking,
         track_tokens=int(settings.number("task_tracking_tokens")),
         task_criteria=settings.text("task_criteria"),
         memory_gauge=MemoryLimit.of(settings),
@@ -346,10 +347,16 @@ def engine_settings(setup: Setup, sources: ProjectSources, *, unwatched: bool) -
     )
 
 
+def cheap_model(settings: Settings) -> str:
+    """The setting as the engine has it: a reference, `AUTO`, or empty for none."""
+    wanted = settings.text("cheap_model").strip()
+    return "" if wanted == "off" else wanted
+
+
 def tracks_tasks(settings: Settings) -> bool:
-    """True where the task board is kept: it costs tokens, so only with a cheap model, or where the user wants it."""
+    """True where the task board may be kept: it costs tokens, so only by a cheap model, or where the user wants it."""
     wanted = settings.text("task_tracking")
-    return wanted == "on" or (wanted == "auto" and bool(settings.text("cheap_model")))
+    return wanted == "on" or (wanted == "auto" and bool(cheap_model(settings)))
 
 
 def _pruning(settings: Settings) -> PruningRule:

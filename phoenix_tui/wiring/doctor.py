@@ -10,9 +10,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
+from engine.executor.engine_settings import AUTO
 from engine.permissions.denials import denials_in
 from engine.permissions.unreadable import build_closed_test
 from engine.ports import DatabaseBusy, StorageError
+from engine.providers.catalogue import find_small_model
 from engine.rewind.snapshots.folders import SWITCHED_OFF, use_of
 from engine.store.connection import sentence
 from engine.store.opening import BUSY_AT_OPENING, check_file, check_kind, check_pages, journal_mode, open_for_reading
@@ -25,9 +27,17 @@ from phoenix_tui.config.instructions import instruction_faults
 from phoenix_tui.config.settings import Settings
 from phoenix_tui.features.service_interfaces import Finding, Health
 from phoenix_tui.lifecycle import watchdogs
+from phoenix_tui.models.choice import choose_model
 from phoenix_tui.text.context_text import use_in_words
 from phoenix_tui.text.trust_text import join_words
-from phoenix_tui.wiring.backend import checkpoint_limits, diagnostics_of, rules_of, search_findings
+from phoenix_tui.wiring.backend import (
+    cheap_model,
+    checkpoint_limits,
+    diagnostics_of,
+    rules_of,
+    search_findings,
+    tracks_tasks,
+)
 from phoenix_tui.wiring.boards import project_sources, source_findings
 from phoenix_tui.wiring.edit_services import language_server_findings
 from phoenix_tui.wiring.hooks import hook_findings
@@ -35,6 +45,8 @@ from phoenix_tui.wiring.installation import command_processes
 from phoenix_tui.wiring.installation import cutoff as expires_before
 from phoenix_tui.wiring.mcp_commands import mcp_findings
 from phoenix_tui.wiring.profiles import profile_files, profile_findings
+from phoenix_tui.wiring.providers import DEFAULT_OPENAI_MODEL
+from phoenix_tui.wiring.start_facts import facts_of
 from phoenix_tui.wiring.trace_export import export_findings
 from phoenix_tui.wiring.update_watch import update_findings
 from tools.clean import reveal_line
@@ -126,7 +138,7 @@ async def findings(setup: Setup) -> list[Finding]:
     found += [helper, _terminals()]
     found += await mcp_findings(setup, support.enforcement)
     found += servers
-    found.append(_sub_agents(setup.settings))
+    found += [_background(setup), _sub_agents(setup.settings)]
     found.append(Finding("memory", Health.OK, watchdogs.in_words(watchdogs.MemoryLimit.of(setup.settings))))
     found.append(_checkpoints(setup))
     found.append(Finding("sqlite", Health.OK, f"{sqlite3.sqlite_version}, journal mode {journal_mode()}"))
@@ -152,6 +164,22 @@ def _extensions(setup: Setup) -> list[Finding]:
     is_closed = build_closed_test(denials_in(rules_of(setup, sources), setup.cwd), setup.cwd)
     faults = instruction_faults(setup.paths.config, setup.cwd, sources.trust, is_closed)
     return [*found, *(Finding("instructions", Health.NOTE, reveal_line(fault)) for fault in faults)]
+
+
+def _background(setup: Setup) -> Finding:
+    """The model of titles, summaries and the task board, for the model of a new conversation."""
+    keys = "cheap_model, task_tracking"
+    model = choose_model(facts_of(setup, os.environ)).reference
+    model = f"openai/{DEFAULT_OPENAI_MODEL}" if model == "openai" else model
+    provider, _, name = model.partition("/")
+    wanted = cheap_model(setup.settings)
+    small = wanted if wanted != AUTO else find_small_model(name)
+    if not small:
+        text = f"{model} writes titles and summaries itself; the task board is off unless switched on ({keys})"
+        return Finding("background", Health.OK, text)
+    small = small if wanted != AUTO else f"{provider}/{small}"
+    board = "titles, summaries and the task board" if tracks_tasks(setup.settings) else "titles and summaries"
+    return Finding("background", Health.OK, f"{small} writes {board}, without thinking ({keys})")
 
 
 def _sub_agents(settings: Settings) -> Finding:

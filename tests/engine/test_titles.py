@@ -13,11 +13,14 @@ from msgspec.structs import replace
 from engine.background.after_run import read_title
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions
-from engine.executor.engine_settings import EngineSettings
+from engine.executor.asking import small_model
+from engine.executor.engine_settings import AUTO, EngineSettings
 from engine.machine.messages import TextBlock
-from engine.ports import ConversationChanges
+from engine.ports import ConversationChanges, ModelInfo
 from engine.records import PermissionMode, TitleBy
 from engine.records.runs import Totals
+from engine.run_options import Effort
+from engine.updates import Noticed
 from tests.support.engine import EngineHarness, engine_harness, run_turn, until
 from tests.support.scripted_provider import Fail, Hang, Reply, Script, ScriptedCall, ScriptedProvider, Text
 from tests.support.waiting import PATIENCE
@@ -80,6 +83,44 @@ async def test_the_cheap_model_is_asked_where_there_is_one(tmp_path: Path) -> No
         await until(named(harness, conversation))
         assert [request.model for request in harness.provider.requests] == ["main", "small"]
         assert conversation.record.model == "scripted/main"
+
+
+class ServiceWithSmall(ScriptedProvider):
+    """A service whose catalogue names a small model."""
+
+    def describe(self, model: str) -> ModelInfo:
+        return replace(super().describe(model), small="small")
+
+
+AUTOMATIC = replace(ON, cheap_model=AUTO)
+
+
+async def test_the_small_model_of_the_service_is_asked_without_thinking_and_told_once(tmp_path: Path) -> None:
+    service = ServiceWithSmall({"main": Script((ANSWER, ANSWER)), "small": Script((NAMES, NAMES))})
+    async with engine_harness(tmp_path, settings=AUTOMATIC, provider=service) as harness:
+        for _ in range(2):
+            conversation = await said(harness)
+            await until(named(harness, conversation))
+        asked = [(request.model, request.effort) for request in service.requests]
+        assert asked == [("main", Effort.DEFAULT), ("small", Effort.OFF)] * 2
+        assert [update.text for update in harness.seen(Noticed)] == [
+            "Titles, summaries and the task board are written by scripted/small, without thinking; this title cost"
+            " $0.01 (cheap_model, /cost)."
+        ]
+
+
+async def test_a_small_model_that_the_service_does_not_have_is_asked_once_and_the_own_one_answers(
+    tmp_path: Path,
+) -> None:
+    gone = Reply((Fail("model: small", "invalid_request", retryable=False, status=404),), when=NAMING)
+    service = ServiceWithSmall({"main": Script((ANSWER, NAMES)), "small": Script((gone,))})
+    async with engine_harness(tmp_path, settings=AUTOMATIC, provider=service) as harness:
+        conversation = await said(harness)
+        await until(named(harness, conversation))
+        asked = [(request.model, request.effort) for request in service.requests]
+        assert asked == [("main", Effort.DEFAULT), ("small", Effort.OFF), ("main", Effort.OFF)]
+        assert small_model(conversation._session) == ""
+        assert harness.seen(Noticed) == []
 
 
 async def test_a_title_of_the_user_stays(tmp_path: Path) -> None:

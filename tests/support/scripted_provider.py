@@ -75,6 +75,7 @@ class Fail(Struct, frozen=True):
     retryable: bool = True
     retry_after: float = 0.0
     context_overflow: bool = False
+    status: int = 0
 
 
 class Hang(Struct, frozen=True):
@@ -207,6 +208,7 @@ class ScriptedProvider:
                     retryable=part.retryable,
                     retry_after=part.retry_after,
                     context_overflow=part.context_overflow,
+                    status=part.status,
                 )
             case _:
                 assert_never(part)

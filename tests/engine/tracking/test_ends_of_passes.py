@@ -213,7 +213,7 @@ async def test_only_the_owner_processes_messages_and_a_follower_does_once_it_tak
         assert await linked(other, follower.id) == [1, 2]
 
 
-SETTINGS = EngineSettings(auto_title=False, task_tracking=True, track_after=3600.0)
+SETTINGS = EngineSettings(auto_title=False, task_tracking=True, track_always=True, track_after=3600.0)
 PIECE = 11
 """Bytes of an HTTP chunk: no event arrives whole."""
 

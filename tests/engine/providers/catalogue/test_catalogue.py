@@ -24,6 +24,7 @@ from engine.providers.catalogue import (
 from phoenix_tui.models.choice import DEFAULT_MODELS
 from phoenix_tui.wiring.providers import DEFAULT_OPENAI_MODEL
 
+SELLERS = {"claude": "anthropic", "gpt": "openai", "gemini": "google", "grok": "x-ai", "sonar": "perplexity"}
 OUTDATED = ["claude-2", "c4ai-aya-expanse-32b", "claude-4-opus", "claude-4-sonnet", "M2-her"]
 """Listed there, and left as unknown here."""
 _OTHER_KINDS = re.compile("embed|audio|realtime|live|tts|transcribe|ocr|voxtral")
@@ -34,6 +35,42 @@ def cost(provider: str, name: str, usage: Usage) -> float | None:
     """The price without the noise of floating point."""
     dollars = price(provider, name, usage)
     return None if dollars is None else round(dollars, 9)
+
+
+@pytest.mark.parametrize(
+    ("name", "small"),
+    [
+        ("claude-sonnet-5-5", "claude-haiku-5-5"),
+        ("claude-opus-4-5", "claude-haiku-4-5"),
+        ("claude-haiku-5-5", "claude-haiku-5-5"),
+        ("gpt-5.2", "gpt-5.4-nano"),
+        ("gpt-6-sol", "gpt-5.4-nano"),
+        ("o3", "gpt-5.4-nano"),
+        ("gpt-4.1", "gpt-4.1-nano"),
+        ("gemini-2.5-pro", "gemini-2.5-flash-lite"),
+        ("gemini-3-pro-preview", "gemini-3.5-flash-lite"),
+        ("grok-4.7", "grok-4-1-fast-non-reasoning"),
+        ("mistral-large-4", "mistral-small-latest"),
+        ("deepseek-reasoner", "deepseek-chat"),
+        ("sonar-pro", "sonar"),
+    ],
+)
+async def test_a_maker_has_a_small_model_that_costs_no_more(name: str, small: str) -> None:
+    assert describe("any", name).small == small
+    await load("any")
+    seller = SELLERS.get(name.partition("-")[0], "openai" if name == "o3" else name.partition("-")[0])
+    cheap, dear = price(seller, small, Usage(1_000, 1_000)), price(seller, name, Usage(1_000, 1_000))
+    assert cheap is not None
+    assert dear is not None
+    assert cheap <= dear
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["anthropic/claude-sonnet-5.5", "us.anthropic.claude-haiku-4-5-v1:0", "llama3.2:3b", "mistral-7b", "kimi-k3"],
+)
+def test_other_names_have_no_small_model(name: str) -> None:
+    assert describe("any", name).small == ""
 
 
 @pytest.mark.parametrize(
