@@ -188,9 +188,9 @@ class RewindCommands:
         here = self._conversation
         overwrite = await self._asker.overwritten_by_undo(await self._rewinding.preview_undo(here.record))
         if overwrite is not None:
-            await self._arrive(await self._rewinding.undo(here.record, here.state, overwrite))
+            await self._arrive(await self._rewinding.undo(here.record, here.state, overwrite), undone=True)
 
-    async def _arrive(self, done: Done) -> None:
+    async def _arrive(self, done: Done, *, undone: bool = False) -> None:
         """Show the other branch, with the removed prompt in the composer, and report the files."""
         here = self._conversation
         if done.conversation_id != here.id:
@@ -200,18 +200,21 @@ class RewindCommands:
             await self._asker.show(branch)
             if not any(job.running for job in here.jobs.all()):
                 await self._engine.forget(here.id)
-        self._asker.tell(self._outcome(done))
+        self._asker.tell(self._outcome(done, undone=undone))
         if done.problems:
             self._asker.tell(_name_unchanged(done), bad=True)
 
-    def _outcome(self, done: Done) -> str:
+    def _outcome(self, done: Done, *, undone: bool) -> str:
         files = f"{pluralize(done.restored, 'file')} restored. " if done.restored else ""
         keys = self._asker.undo_keys
         if done.conversation_id != self._conversation.id:
             keys = self._asker.undo_keys_over_text if done.text or done.image_ids else keys
+            if undone:
+                return f"The rewind is undone. {files or 'Files are unchanged. '}{keys} rewinds again."
             return f"{files or 'Files are unchanged. '}You are in a new branch; {keys} returns to the previous one."
         if files:
-            return f"{files}The agent is told with your next message. {keys} undoes this."
+            undoing = "The rewind is undone. " if undone else ""
+            return f"{undoing}{files}The agent is told with your next message. {keys} undoes this."
         return "No file changed."
 
 

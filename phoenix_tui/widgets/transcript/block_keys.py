@@ -48,6 +48,13 @@ class BlockKeys:
         self._view.post_message(signals.CursorMoved(self._view, is_on=True))
         return True
 
+    def step(self, by: int) -> None:
+        """Take the cursor, or move it to the block above (-1) or below (1) where it is on."""
+        if self._cursor.is_on and self._view.has_focus:
+            self._move(by)
+        else:
+            self.take()
+
     def leave(self) -> bool:
         if not self._cursor.is_on:
             return False

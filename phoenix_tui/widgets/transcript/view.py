@@ -335,7 +335,8 @@ class TranscriptView(ScrollView, can_focus=True):
             "bottom": partial(scroller.end, 1),
             "prompt_above": partial(self.blocks.go_prompt, -1),
             "prompt_below": partial(self.blocks.go_prompt, 1),
-            "blocks": self.blocks.take,
+            "blocks": partial(self.blocks.step, -1),
+            "blocks_below": partial(self.blocks.step, 1),
             "details": self._toggle_details,
         }
 

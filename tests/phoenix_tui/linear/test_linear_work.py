@@ -151,6 +151,7 @@ async def test_going_back_is_numbered_choices(tmp_path: Path) -> None:
         assert not made.exists()
         await running.press("\x15/undo\r", "Create made.txt")
         await running.until(lambda: running.words.count("1 file restored.") == 2, "it is undone")
+        assert "The rewind is undone. 1 file restored." in running.words
         assert made.read_text() == "one\n"
 
 

@@ -28,6 +28,13 @@ async def test_alt_up_takes_a_block_and_esc_goes_back_to_writing(shell: Shell, e
     assert shell.composer.has_focus
 
 
+async def test_alt_up_and_alt_down_again_go_to_the_next_block(shell: Shell, engine: FakeEngine) -> None:
+    await talked(shell, engine)
+    await shell.press("alt+up", shows="▌ Now it does not.")
+    await shell.press("alt+up", "alt+up", shows="▌python code")
+    await shell.press("alt+down", "alt+down", shows="▌ Now it does not.")
+
+
 async def test_a_copied_piece_of_code_is_told_with_its_way_to_the_clipboard(shell: Shell, engine: FakeEngine) -> None:
     await talked(shell, engine)
     await shell.press("alt+up", "k", "k", shows="▌python code")

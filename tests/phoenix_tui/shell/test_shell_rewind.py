@@ -134,6 +134,18 @@ async def test_u_takes_the_last_rewind_back(shell: Shell) -> None:
     assert rewinding.asked == [("undo", ())]
 
 
+async def test_home_and_end_go_to_the_first_and_the_last_prompt(shell: Shell) -> None:
+    await prepare(shell, two_turns())
+    await shell.press_at_once("escape", "escape")
+    await shell.until(lambda: "Enter selects" in shell.text)
+    await shell.press("end", "enter", shows="Rewind to before “Explain it”")
+    await shell.press("escape", until=lambda: "Rewind to before" not in shell.text)
+    await shell.press_at_once("escape", "escape")
+    await shell.until(lambda: "Enter selects" in shell.text)
+    await shell.press("end", "home", "enter", until=lambda: "Enter selects" not in shell.text)
+    assert "Rewind to before" not in shell.text
+
+
 async def test_undoing_over_the_work_of_somebody_else_asks_first(shell: Shell) -> None:
     rewinding = two_turns(takeback=Takeback("step", 0.0, 2, ""), files=(HERS,))
     await prepare(shell, rewinding)
