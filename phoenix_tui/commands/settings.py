@@ -100,6 +100,11 @@ async def change_setting(ctx: CommandContext, name: str) -> None:
         ctx.tell(str(error), bad=True)
 
 
+def keep_setting(ctx: CommandContext, name: str, value: str) -> None:
+    """Store a value that a key chose, and put it into force."""
+    _settings(ctx).keep(name, value)
+
+
 async def run_help(ctx: CommandContext, _: str) -> None:
     """Every key and command, from those on that count where the focus is."""
     screen = ctx.dock.screen
@@ -191,15 +196,18 @@ async def run_permissions(ctx: CommandContext, word: str) -> None:
         await run_rules(ctx, "")
 
 
-CYCLE: Final = (PermissionMode.ASK, PermissionMode.ACCEPT_EDITS, PermissionMode.AUTO, PermissionMode.PLAN)
-"""The modes that Shift+Tab goes through."""
+CYCLE: Final = (PermissionMode.ASK, PermissionMode.ACCEPT_EDITS, PermissionMode.PLAN)
+"""The modes that Shift+Tab goes through; behind them `auto`, once the user has chosen it."""
 
 
 async def next_mode(ctx: CommandContext) -> None:
     """The mode after the present one."""
     front = ScreenFrontEnd(ctx)
-    place = CYCLE.index(front.mode) if front.mode in CYCLE else -1
-    await use_mode(front, CYCLE[(place + 1) % len(CYCLE)])
+    active = ctx.active
+    active.knows_auto = active.knows_auto or front.mode is PermissionMode.AUTO
+    ring = (*CYCLE, PermissionMode.AUTO) if active.knows_auto else CYCLE
+    place = ring.index(front.mode) if front.mode in ring else -1
+    await use_mode(front, ring[(place + 1) % len(ring)])
 
 
 async def run_sandbox(ctx: CommandContext, word: str) -> None:

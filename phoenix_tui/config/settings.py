@@ -370,7 +370,7 @@ KEYS = {
             "suggestions", bool, False, meaning="let the model suggest your next message; Tab accepts", live=True
         ),
         SettingKey("vim", bool, False, meaning="vim keys in the composer", live=True),
-        SettingKey("busy_enter", str, "refuse", BUSY_ENTER, meaning="what Enter does while the agent works"),
+        SettingKey("busy_enter", str, "refuse", BUSY_ENTER, meaning="what Enter does while the agent works", live=True),
         SettingKey("update_check", bool, False, meaning="ask a package index once a day for a newer Phoenix"),
         SettingKey("update_index", str, "", meaning="address of that index, up to /simple; empty: that of pip or uv"),
         SettingKey("screen_reader", bool, False, meaning="use plain lines instead of a full screen"),

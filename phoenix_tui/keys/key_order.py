@@ -28,6 +28,8 @@ PAUSE: Final = 0.5
 YOUNG: Final = 0.3
 """Seconds after which a widget of the workspace was chosen on purpose: no letter was typed for another one."""
 NEVER: Final = float("-inf")
+CHOOSING: Final = "ctrl+"
+"""Beginning of keys that no text contains: a place that one of them goes to takes letters at once."""
 HARMLESS: Final = frozenset({
     *("queue_up", "queue_down", "row_up", "row_down", "row_first", "row_last", "filter", "mark", "zoom"),
     *("block_up", "block_down", "block_first", "block_last", "block_prompt_up", "block_prompt_down"),
@@ -93,6 +95,8 @@ class KeyGate:
         """Screen and widget in focus as the last key came."""
         self._since = NEVER
         """Latest time at which the focus was set; a focus that a key moved is as old as that key."""
+        self._chose_place = False
+        """True when the last key was held with Ctrl: the place that it went to was chosen on purpose."""
         self._redirected = False
         """True while a text is typed that began where letters are keys: its Enter and Tab have no effect."""
         self._judged_at: tuple[object, object] = (None, None)
@@ -112,7 +116,8 @@ class KeyGate:
         if self.taker is not None and self._in_workspace and self.taker.take(event):
             return KeyVerdict.DROP
         if self._here != self._place:
-            self._place, self._since = self._here, self._last
+            self._place, self._since = self._here, NEVER if self._chose_place else self._last
+        self._chose_place = isinstance(event, events.Key) and event.key.startswith(CHOOSING)
         verdict = self._judge(event)
         self._last = event.time
         return verdict

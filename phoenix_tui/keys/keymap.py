@@ -148,7 +148,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("undo", "ctrl+underscore", "edit('undo')", "undo", C),
     Key("redo", "alt+slash", "edit('redo')", "redo", C),
     Key("line_start", "ctrl+a,home", "edit('line_start')", "start of the line", C),
-    Key("line_end", "ctrl+e,end", "edit('line_end')", "end of the line", C),
+    Key("line_end", "ctrl+e,end", "edit('line_end')", "end of the line; of an empty one: the newest message", C),
     Key("left", "ctrl+b", "edit('left')", "character left (in a text)", C),
     Key("word_left", "alt+b,ctrl+left", "edit('word_left')", "word left", C),
     Key("word_right", "alt+f,ctrl+right", "edit('word_right')", "word right", C),

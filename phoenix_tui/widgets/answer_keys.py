@@ -47,6 +47,9 @@ WORDS: Final = {"y": "y", "yes": "y", "n": "n", "no": "n"}
 NEVER: Final = float("-inf")
 AGAIN: Final = 10.0
 """Seconds within which a second Enter makes an older text the reason of a no."""
+ALWAYS_KEY: Final = "a"
+ALWAYS: Final = "always"
+"""The answer of that key behind a message that was refused while the agent works: Enter queues from now on."""
 
 
 class ComposerHost:
@@ -105,21 +108,36 @@ class Answering:
         """Time at which the text in the box was begun by hand; a draft or an older prompt counts as begun long ago."""
         self._tried = NEVER
         """Time of Enter on a text that was begun before the question."""
+        self._offered = NEVER
+        """Time at which `ALWAYS_KEY` was offered; typing ends the offer."""
 
     def note_typing(self) -> None:
-        self.typed_at = self.clock.monotonic()
+        self.typed_at, self._offered = self.clock.monotonic(), NEVER
+
+    def offer_always(self, wanted: bool) -> None:
+        """Let a lone `ALWAYS_KEY` behind the refused text queue messages always, or no longer."""
+        self._offered = self.clock.monotonic() if wanted else NEVER
 
     def begin(self, *, by_hand: bool = True) -> None:
         """Note that the first letter of a text is written, or that another text took its place."""
         self._begun = self.clock.monotonic() if by_hand else NEVER
 
     def wants(self, key: str, *, is_empty: bool) -> bool:
+        return self._wants_always(key) or self._wants_answer(key, is_empty=is_empty)
+
+    def _wants_always(self, key: str) -> bool:
+        offered = self._offered
+        return key == ALWAYS_KEY and offered > NEVER and self.clock.monotonic() - offered >= TYPING_PAUSE
+
+    def _wants_answer(self, key: str, *, is_empty: bool) -> bool:
         rested = self.since is not None and self.clock.monotonic() - max(self.since, self.typed_at) >= TYPING_PAUSE
         return is_empty and rested and key in meanings(self.letters)
 
     def letter_of(self, key: str, *, writes: bool, is_empty: bool) -> str:
         """The answer of a key; empty where it is the text's. `writes`: it is a letter; `is_empty`: the text is."""
-        letter = meanings(self.letters).get(key, "") if self.wants(key, is_empty=is_empty) else ""
+        if self._wants_always(key):
+            return ALWAYS
+        letter = meanings(self.letters).get(key, "") if self._wants_answer(key, is_empty=is_empty) else ""
         if writes and (not letter or "answer_once" in self.letters):
             self.typed_at = self.clock.monotonic()  # a form takes one key after the other
         return letter

@@ -317,6 +317,9 @@ class Composer(Still, ShellKeys, TextArea):
             super().__init__()
             self.why = why
 
+    class AlwaysQueueWanted(Message):
+        """The key that queues a refused message, and from now on every one that Enter sends while the agent works."""
+
     class HelpWanted(Message):
         """`?` on an empty line."""
 

@@ -17,7 +17,7 @@ from textual.widgets import TextArea
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.text.labels import PLAN_WORDS, Tone, shell_place
 from phoenix_tui.widgets import bases, completer
-from phoenix_tui.widgets.answer_keys import ANSWERS, ASK_ANSWERS, PLAN_ANSWERS, WORDS, ComposerHost, answers_to
+from phoenix_tui.widgets.answer_keys import ALWAYS, ANSWERS, ASK_ANSWERS, PLAN_ANSWERS, WORDS, ComposerHost, answers_to
 from phoenix_tui.widgets.bases import StillColumn, WidgetPart
 from phoenix_tui.widgets.completer import Completer
 from phoenix_tui.widgets.completion_popup import CompletionPopup
@@ -289,7 +289,10 @@ class Dock(completer.Completing, LatePanels, ComposerHost, StillColumn):
         return self.asking
 
     def answer(self, letter: str) -> None:
-        """Answer the open question, or the supervisor's decision where no tool asks."""
+        """Answer the open question, or the supervisor's decision where no tool asks, or the refusal of a message."""
+        if letter == ALWAYS:
+            self.screen.post_message(Composer.AlwaysQueueWanted())
+            return
         route = self.route if self.composer.answering.letters is ROUTE_ANSWERS else None
         (route or self.question).press(letter)
 

@@ -49,7 +49,13 @@ class ShellKeys(_Base):
 
     def action_edit(self, name: str) -> None:
         """One of them, behind the keys that still wait in this widget's queue."""
-        self.call_later(self.readline.run, name)
+        self.call_later(self._edit, name)
+
+    async def _edit(self, name: str) -> None:
+        if name == "line_end" and not self.text:
+            await self.run_action("screen.view('bottom')")
+        else:
+            self.readline.run(name)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Refuse `left` in an empty text: the key is free for an action of the screen."""

@@ -71,6 +71,12 @@ class Actions:
                 return
         await ctx.sending.resume(interrupted=interrupted)
 
+    async def always_queue(self) -> None:
+        """Queue the refused message, and let Enter do that from now on."""
+        settings.keep_setting(self._ctx, "busy_enter", "queue")
+        await self._ctx.sending.send(self._ctx.dock.composer.take(), queue=True)
+        self._ctx.tell("Enter queues while the agent works; /config busy_enter changes it.")
+
     async def keep_key(self, secret: str) -> None:
         await settings.keep_key(self._ctx, secret)
 

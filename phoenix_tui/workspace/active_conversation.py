@@ -144,6 +144,10 @@ class ActiveConversation:
     ) -> None:
         self.services = services
         self.launch = launch
+        self.busy_enter = launch.busy_enter
+        """Action of Enter while the agent works (the setting of that name)."""
+        self.knows_auto = launch.permission_mode is PermissionMode.AUTO
+        """True once the user chose the mode `auto`: Shift+Tab leads to it too."""
         self.index = index
         self.model = launch.model
         """Model of the next new conversation."""
@@ -180,6 +184,7 @@ class ActiveConversation:
 
     def prefer(self, *, model: str = "", mode: PermissionMode | None = None) -> None:
         """Model of the next new conversation; mode of the empty one in view, where there is one."""
+        self.knows_auto = self.knows_auto or mode is PermissionMode.AUTO
         self.model = model or self.model
         self.mode = mode if mode is not None and self.conversation is None else self.mode
         if self.conversation is None:

@@ -184,5 +184,7 @@ class ComposerEvents:
         if self._composer.placeholder != words:
             self._composer.placeholder = words
         self._composer.keys.busy = is_busy(status.state) and not status.agent_counts.is_agent
+        if not is_busy(status.state) and self._ready.ctx is not None:
+            self._ready.ctx.sending.refusal.end()
         if self._composer.text.startswith("!"):
             self._parts.dock.composer.vim.tell()  # a line that ended may have changed its folder

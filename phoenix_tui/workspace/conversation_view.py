@@ -488,10 +488,7 @@ class ConversationView:
     def _follow_event(self, update: MessageSaved | LiveTextDropped | ToolDrafted | RunEnded | Noticed | Paced) -> None:
         match update:
             case MessageSaved(message=message):
-                self._show_transcript(True)
-                if message.role is not Role.SYSTEM:  # a notice follows the stopped text
-                    self._stream, self.unsaved = Stream(), ""
-                    self._live.clear()
+                self._follow_message(message)
             case LiveTextDropped(cancelled=cancelled):
                 self.unsaved = "".join(self._live) if cancelled else ""
                 self._live.clear()
@@ -506,6 +503,14 @@ class ConversationView:
                 self._toasts.tell(self._prefix_title(text))
             case Paced(seconds=seconds):
                 self.update_details(paced_until=time.monotonic() + seconds)
+
+    def _follow_message(self, message: StoredMessage) -> None:
+        self._show_transcript(True)
+        if message.role is not Role.SYSTEM:  # a notice follows the stopped text
+            self._stream = Stream()
+            self._live.clear()
+        if message.role is Role.ASSISTANT:
+            self.unsaved = ""
 
     def _follow_change(self, update: _Around) -> None:
         match update:

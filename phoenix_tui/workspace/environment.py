@@ -229,6 +229,8 @@ class Environment:
                 self.watch_mouse(value == "true")
             case "vim":
                 self._active.parts.dock.use_vim(value == "true")
+            case "busy_enter":
+                self._active.busy_enter = value
             case "suggestions":
                 self._suggesting.wanted = value == "true"
             case "notifications":

@@ -14,11 +14,10 @@ from tools.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
     from phoenix_tui.modals.base import PhoenixScreen
-    from phoenix_tui.widgets.notices import Notifier
     from phoenix_tui.workspace.composer_events import ComposerEvents
     from phoenix_tui.workspace.sidebar import Sidebar
     from phoenix_tui.workspace.startup import Startup
-    from phoenix_tui.workspace.widgets import WorkspaceWidgets
+    from phoenix_tui.workspace.widgets import Toasts, WorkspaceWidgets
 
 DOUBLE: Final = 0.6
 """Seconds within which a second Esc makes a pair."""
@@ -52,6 +51,8 @@ class EscAction(Enum):
     GO_TO_PARENT = auto()
     """Go from a sub-agent that has ended to its parent."""
     DISMISS_NOTICE = auto()
+    DISMISS_TOASTS = auto()
+    """Take the passing notices away: an Esc that is meant for them does not begin a pair."""
     AWAIT_SECOND = auto()
     """Wait for the second press of a pair."""
     CLEAR_DRAFT = auto()
@@ -66,6 +67,7 @@ ENDS_NOTHING: Final = frozenset({
     EscAction.LEAVE_LIST,
     EscAction.GO_TO_PARENT,
     EscAction.DISMISS_NOTICE,
+    EscAction.DISMISS_TOASTS,
     EscAction.AWAIT_SECOND,
     EscAction.CLEAR_DRAFT,
     EscAction.GO_BACK,
@@ -100,6 +102,8 @@ class EscContext(Struct, frozen=True):
     """A sub-agent is in view."""
     noticed: bool = False
     """True while a notice above the composer can be dismissed."""
+    toasted: bool = False
+    """True while passing notices are in sight."""
     written: bool = False
     """True while there is text in the composer."""
     again: bool = False
@@ -116,6 +120,7 @@ def escape_action(now: EscContext) -> EscAction:
         (now.in_list, EscAction.LEAVE_LIST),
         (now.shows_sub_agent and not now.written, EscAction.GO_TO_PARENT),
         (now.noticed, EscAction.DISMISS_NOTICE),
+        (now.toasted and not now.written, EscAction.DISMISS_TOASTS),
         (not now.again, EscAction.AWAIT_SECOND),
         (now.written, EscAction.CLEAR_DRAFT),
     )
@@ -175,7 +180,7 @@ class EscapeHandler:
         startup: Startup,
         sidebar: Sidebar,
         writing: ComposerEvents,
-        toasts: Notifier,
+        toasts: Toasts,
     ) -> None:
         self._screen, self._parts, self._startup = screen, parts, startup
         self._sidebar, self._writing, self._toasts = sidebar, writing, toasts
@@ -195,6 +200,7 @@ class EscapeHandler:
             EscAction.LEAVE_LIST: self._take_keys,
             EscAction.GO_TO_PARENT: lambda: self._startup.command("agents parent"),
             EscAction.DISMISS_NOTICE: self._dismiss_notice,
+            EscAction.DISMISS_TOASTS: toasts.dismiss,
             EscAction.AWAIT_SECOND: self.escapes.begin,
             EscAction.CLEAR_DRAFT: self._clear_draft,
             EscAction.GO_BACK: self._go_back,
@@ -236,6 +242,7 @@ class EscapeHandler:
             in_list=self._sidebar.rows.has_focus,
             shows_sub_agent=status.agent_counts.is_agent,
             noticed=dock.notice.shown is not None and not status.read_only,
+            toasted=self._toasts.are_shown,
             written=bool(dock.composer.text),
             again=pair.is_begun,
         )

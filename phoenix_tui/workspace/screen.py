@@ -132,6 +132,10 @@ class WorkspaceScreen(PhoenixScreen[None]):
         self._hold_keys(may_work=True)
         self.writing.queue(asked.text, steer=asked.steer)
 
+    @on(Composer.AlwaysQueueWanted)
+    def _always_queue(self) -> None:
+        self.startup.act(lambda actions: actions.always_queue())
+
     @on(Composer.HelpWanted)
     def _help(self) -> None:
         self.startup.command("help")

@@ -24,8 +24,10 @@ from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.key_order import keys_wait, let_keys_in
 from phoenix_tui.markdown.lines import MARGIN
+from phoenix_tui.text.labels import Tone
+from phoenix_tui.widgets.answer_keys import ALWAYS_KEY
 from phoenix_tui.widgets.blocks.rows import BAR, column
-from phoenix_tui.widgets.notices import Notifier
+from phoenix_tui.widgets.notices import DockNotice, Notifier
 from phoenix_tui.widgets.transcript.scroller import RIGHT_MARGIN
 from phoenix_tui.workspace.active_conversation import ActiveConversation
 from phoenix_tui.workspace.draft_store import waiting_words
@@ -38,12 +40,53 @@ if TYPE_CHECKING:
     from engine.conversation import Conversation
 
 
-def in_keys(reason: str) -> str:
-    """A refusal as the screen says it: of one that the agent is busy, the ways out by their keys."""
-    if reason != BUSY:
-        return reason
-    ways = hint(("complete", "queues your message"), ("steer", "gives it to the running turn"), ("stop", "stops"))
-    return f"Still working: {ways}"
+AGAIN: Final = 4.0
+"""Seconds after a refusal in which a second Enter queues the message."""
+
+
+class BusyRefusal:
+    """Enter while the agent works: the refusal above the composer names the ways on, and a second Enter is one.
+
+    The row takes room of its own, so that it covers no text that is being read.
+    """
+
+    def __init__(self, active: ActiveConversation) -> None:
+        self._active = active
+        self._refused: Conversation | None = None
+        self._shown: DockNotice | None = None
+        self._is_new = True
+        """False once the way to queue always was named."""
+
+    def begin(self, conversation: Conversation | None) -> None:
+        """Show the ways on for `AGAIN` seconds."""
+        dock = self._active.parts.dock
+        ways = hint(("send", "again queues it"), ("steer", "gives it to this turn"), ("stop", "stops"))
+        always = hint(f"{ALWAYS_KEY} always queues (/config busy_enter)") if self._is_new else ""
+        shown = DockNotice(hint("Still working", ways), Tone.NEEDS_YOU, always)
+        self._refused, self._shown = conversation, shown
+        dock.notice.shown = shown
+        dock.composer.answering.offer_always(self._is_new)
+        dock.set_timer(AGAIN, partial(self._end_late, shown))
+        self._is_new = False
+
+    def queues(self, conversation: Conversation) -> bool:
+        """True for the second Enter, which ends the refusal."""
+        again = self._shown is not None and self._refused is conversation
+        self.end()
+        return again
+
+    def end(self) -> None:
+        """The refusal is over: the message was sent or queued, or nothing runs any more."""
+        if self._shown is None:
+            return
+        dock, shown, self._shown = self._active.parts.dock, self._shown, None
+        dock.composer.answering.offer_always(False)
+        if dock.notice.shown is shown:
+            dock.notice.shown = None
+
+    def _end_late(self, shown: DockNotice) -> None:
+        if self._shown is shown:
+            self.end()
 
 
 LONGEST: Final = 10.0
@@ -203,6 +246,7 @@ class Sending:
         self._active = active
         self._toasts = toasts
         self.attaching = Attaching(active, toasts)
+        self.refusal = BusyRefusal(active)
         self._calls = 0
         """Messages being sent that call a skill or command, maybe with shell lines."""
         self.agrees: Callable[[NeedsYes], Awaitable[bool]] = _never
@@ -222,7 +266,7 @@ class Sending:
                 attached = await images_of(place)
                 images = tuple(image.id for image in attached)
                 ask = conversation.interrupt_and_say if interrupt else conversation.say
-                chosen = BUSY_ENTER.get(active.launch.busy_enter) if is_busy(conversation.state) else None
+                chosen = self._busy_delivery(conversation)
                 if queue or (chosen is not None and not interrupt):
                     delivery = Delivery.TOOL if steer else Delivery.IDLE if queue or chosen is None else chosen
                     ask = partial(conversation.queue.add, delivery=delivery)
@@ -252,6 +296,13 @@ class Sending:
             words = one_line(clean_line(text), SHOWN_OF_HINT)
             active.parts.transcript.apply(Noticed(f"your hint will be read with the next step: {words}"))
         await self._finish_sent(text, in_view=in_view)
+
+    def _busy_delivery(self, conversation: Conversation) -> Delivery | None:
+        """Delivery of what Enter sends while the agent works; None where it is sent now, or refused."""
+        if not is_busy(conversation.state):
+            return None
+        chosen = BUSY_ENTER.get(self._active.busy_enter)
+        return Delivery.IDLE if self.refusal.queues(conversation) and chosen is None else chosen
 
     async def shell(self, line: str, *, now: bool = False) -> None:
         """Run the user's own command, after the current run, or `now` in its place."""
@@ -292,8 +343,10 @@ class Sending:
     ) -> bool:
         """Give a message back and say why; True where its conversation is in view."""
         in_view = await give_back(self._active, conversation, text, images)
-        if in_view or conversation is None:
-            self._toasts.tell(in_keys(reason), bad=True)
+        if in_view and reason == BUSY:
+            self.refusal.begin(conversation)
+        elif in_view or conversation is None:
+            self._toasts.tell(reason, bad=True)
         else:
             title = clean_line(conversation.record.title) or "the new conversation"
             self._toasts.tell(f"{title}: {reason} The message is kept as its draft.", bad=True)

@@ -84,6 +84,14 @@ class Toasts:
             clean(text), severity="error" if bad else "information", timeout=TOAST_SECONDS, markup=False
         )
 
+    @property
+    def are_shown(self) -> bool:
+        return bool(self._screen.query("Toast"))
+
+    def dismiss(self) -> None:
+        self._screen.app.clear_notifications()
+        self._told.clear()
+
     def make_way(self) -> None:
         """Clear read toasts before a sheet opens; errors stay."""
         if not self._screen.query("Toast.-error"):
@@ -101,5 +109,4 @@ class Toasts:
 
     def _let_go(self) -> None:
         if self.clock.monotonic() - max(self._told.values(), default=0.0) >= READ_SECONDS:
-            self._screen.app.clear_notifications()
-            self._told.clear()
+            self.dismiss()

@@ -279,7 +279,7 @@ async def test_esc_while_text_streams_keeps_it_on_the_screen_and_out_of_the_data
         await running.send("Tell me of birds", "A partial sentence about herons", "Esc stops")
         running.type(ESC)
         await server.wait_closed()
-        await running.shows("stopped by you after", "text not saved (/copy copies it)")
+        await running.shows("stopped by you after", "this text is not kept · /copy")
         assert "A partial sentence about herons" in running.words
         assert "herons" not in everything_stored(phoenix)
         assert "Tell me of birds" in everything_stored(phoenix)
@@ -334,7 +334,7 @@ async def test_a_message_while_it_works_is_refused_and_stays_in_the_composer(cla
     phoenix, server = await claude(starts_to_say("Thinking about it"), says("Done now."))
     async with on_screen(phoenix) as running:
         await running.send("First", "Thinking about it")
-        await running.send("Second", "Still working: Tab queues", "Alt+I")
+        await running.send("Second", "Still working · Enter again queues it", "Alt+I")
         assert "┃ Second" in running.text
         assert len(server.requests) == 1
         running.type(b"\x13")  # Ctrl+S: stop and send

@@ -30,6 +30,7 @@ from engine.machine.states import (
     ToolRound,
     is_busy,
 )
+from engine.machine.texts import BUSY
 from engine.open_conversations import ActivityReporter, summary_of
 from engine.permissions.rules import Rule
 from engine.ports import ConversationChanges, ModelInfo
@@ -199,7 +200,7 @@ class FakeConversation:
         if self.read_only or self.refusal:
             return Refused(self.read_only or self.refusal)
         if is_busy(self.state):
-            return Refused("The agent is busy. Esc cancels.")
+            return Refused(BUSY)
         self.said.append((text, tuple(image_ids)))
         message = self.add(text)
         self.play(MessageSaved(message))

@@ -185,13 +185,15 @@ def report_rows(
         yield from quiet_note(" ", stripped, width)
 
 
-def draw_stop(stopped: StopNotice, width: int, stored: str = "") -> list[StyledLine]:
-    """End of a turn that the user stopped: the stored words if there are any, and the outcome for its text."""
+def draw_stop(stopped: StopNotice, width: int, stored: str = "", *, copies: bool = True) -> list[StyledLine]:
+    """End of a turn that the user stopped: the stored words if there are any, and the outcome for its text, which
+    /copy `copies`.
+    """
     parts = [_as_remark(clean_line(stored))] if stored else [f"stopped by you after {duration_text(stopped.seconds)}"]
     if stopped.processes and not stored:
         parts.append(f"{pluralize(stopped.processes, 'process', 'processes')} ended")
     if stopped.unsaved_text:
-        parts.append("text not saved (/copy copies it)")
+        parts += ["this text is not kept", *(["/copy"] if copies else [])]
     return list(quiet_note("■", " · ".join(parts), width))
 
 

@@ -16,7 +16,7 @@ from phoenix_tui.markdown.lines import QUIET, Span, TextStyle, TextTone, cells
 from phoenix_tui.text.agent_text import read_submission
 from phoenix_tui.widgets.blocks.diff_rows import diff_rows
 from phoenix_tui.widgets.blocks.tool_row import output_of
-from phoenix_tui.widgets.transcript.drawing import Drawn, DrawnKind, DrawnPart
+from phoenix_tui.widgets.transcript.drawing import STOPPED, Drawn, DrawnKind, DrawnPart
 from phoenix_tui.widgets.transcript.model import TranscriptModel, shows_nothing, text_of
 from phoenix_tui.widgets.transcript.stack import Stack, Viewport
 from tools.contract import DiffDisplay, JsonValue
@@ -338,6 +338,9 @@ def _text(model: TranscriptModel, chosen: ChosenBlock) -> str:
         return model.live.text
     if part.key == "thinking:live":
         return "".join(model.live.thinking.pieces)
+    if part.key.startswith(STOPPED):
+        seq, _, number = part.key.removeprefix(STOPPED).partition(":")
+        return model.stopped[int(seq)][int(number)].text
     if kind in {"answer", "thinking"}:
         seq, _, position = name.partition(":")
         block = model.messages[int(seq)].blocks[int(position)]

@@ -52,6 +52,8 @@ class DrawnKind(StrEnum):
 
 IN_RUNS: Final = frozenset({DrawnKind.TOOL, DrawnKind.NOTE})
 """Kinds whose rows belong together."""
+STOPPED: Final = "answer:stopped:"
+"""Beginning of the key of a text that was stopped; message and place among the stopped ones below it follow."""
 ENDS: Final = frozenset({"stopped", "error"})
 """Keys of the parts about the end of a turn."""
 
@@ -248,7 +250,17 @@ class Drawing(Struct, frozen=True):
     """Height of a cell divided by its width; 0 where images are not shown."""
 
     def message_parts(self, message: StoredMessage) -> list[DrawnPart]:
-        """The parts of one stored message; none for tool results, which their calls show."""
+        """The parts of one stored message, and of replies that were stopped below it."""
+        stopped = self.model.stopped.get(message.seq, ())
+        is_row = bool(stopped) and message.role is Role.SYSTEM and speech.is_stop_notice(text_of(message))
+        parts = [] if is_row else self._stored_parts(message)
+        for number, reply in enumerate(stopped):
+            words = text_of(message) if is_row and number == 0 else ""
+            parts += self._stopped_parts(f"{message.seq}:{number}", message.seq, reply, words)
+        return parts
+
+    def _stored_parts(self, message: StoredMessage) -> list[DrawnPart]:
+        """The parts of the message itself; none for tool results, which their calls show."""
         bare = self.model.plain and not message.silent
         if shows_nothing(message) and not (bare and message.origin is Origin.TOOL):
             return []
@@ -286,6 +298,16 @@ class Drawing(Struct, frozen=True):
         prompt.foldable = is_long or bool(attached)
         shown = [self._image_part(f"{message.seq}:{n}", image, speech.BAR) for n, image in enumerate(images)]
         return [prompt, *(part for part in shown if part is not None)]
+
+    def _stopped_parts(self, key: str, seq: int, reply: LiveReply, words: str) -> list[DrawnPart]:
+        """A text that was stopped and is not stored, above the row about the stop."""
+        answer = self.stack.finish_answer(f"{STOPPED}{key}", reply.text)
+        answer.dim = True
+        answer.strips.clear()
+        if reply.stopped is None:
+            return [answer]
+        rows = speech.draw_stop(reply.stopped, self.width, words, copies=self.model.copies(seq, reply))
+        return [answer, DrawnPart(f"stopped:{key}", DrawnKind.NOTE, rows)]
 
     def plain_parts(self, message: StoredMessage | None) -> list[DrawnPart]:
         """A stored message, or without one the reply under way, whose drawing failed: as text alone, and said so."""

@@ -261,6 +261,10 @@ class TranscriptModel:
         self.messages: OrderedDict[int, StoredMessage] = OrderedDict()
         self.calls = CallBook()
         self.live = LiveReply()
+        self.stopped: dict[int, list[LiveReply]] = {}
+        """Replies that were stopped and are not stored, by the message that they stand below; they stay until the
+        conversation is left. The stored row of a stop stands below its text.
+        """
         self.error: states.Errored | None = None
         self.dirty: set[int] = set()
         """Slots that changed since the view last looked; changed calls are in `calls.changed`."""
@@ -274,6 +278,7 @@ class TranscriptModel:
         self.messages.clear()
         self.calls.clear()
         self.dirty.clear()
+        self.stopped.clear()
         newest = max((message.seq for message in snapshot.messages), default=0)
         self.count = max(newest, snapshot.conversation.message_count)
         self.add_history(snapshot.messages, snapshot.tool_calls)
@@ -298,6 +303,8 @@ class TranscriptModel:
             self.calls.forget(self.messages.popitem(last=False)[1])
 
     def save(self, message: StoredMessage) -> None:
+        if message.role is not Role.SYSTEM:
+            self._keep_stopped()
         self.dirty.update((self.count, message.seq - 1))
         if self.live.stopped is not None:
             self.dirty.add(self.count - 1)
@@ -306,6 +313,7 @@ class TranscriptModel:
             self.live = LiveReply()
         elif message.origin is Origin.LLM:
             self.live = LiveReply(notices=self.live.notices)
+            self.dirty.update(seq - 1 for seq in self.stopped)  # /copy copies this one from now on
         self.add_history([message], [])
         self.dirty.add(self.count)
 
@@ -407,8 +415,22 @@ class TranscriptModel:
 
     def _restart_after_stop(self) -> None:
         if self.live.stopped is not None:
+            self._keep_stopped()
             self.live = LiveReply()
             self.dirty.update((self.count - 1, self.count))
+
+    def _keep_stopped(self) -> None:
+        """Leave the text of a stopped reply below the newest message: another reply comes into its place."""
+        if self.live.stopped is not None and self.live.pieces:
+            self.dirty.update(seq - 1 for seq in self.stopped)
+            self.stopped.setdefault(self.count, []).append(self.live)
+            self.dirty.add(self.count - 1)
+
+    def copies(self, seq: int, stopped: LiveReply) -> bool:
+        """True while /copy copies this stopped text below message `seq`: no answer is newer."""
+        if stopped is not self.stopped[max(self.stopped)][-1] or self.live.stopped is not None:
+            return False
+        return not any(one > seq and self.messages[one].origin is Origin.LLM for one in self.messages)
 
 
 LONGEST: Final = 40

@@ -17,6 +17,7 @@ from textual.widget import Widget
 
 from engine.machine.messages import TextBlock
 from engine.records import StoredMessage, ToolCallRecord
+from phoenix_tui.keys import active_keys
 from phoenix_tui.markdown.lines import MARGIN, QUIET, Span, Surface, TextStyle, TextTone, cells
 from phoenix_tui.widgets.blocks.speech import sticky_prompt
 from phoenix_tui.widgets.transcript.block_cursor import KeyRow, is_human
@@ -74,7 +75,7 @@ class Overlays:
         """A row with the new content below at its right end."""
         key = (label, under, painter)
         if self._mark is None or self._mark[0][0] != label or self._mark[0][1] is not under:
-            text = f" ↓ {label} "
+            text = f" ↓ {active_keys.hint(label, active_keys.key('bottom'))} "
             if cells(text) >= painter.width:
                 return under
             room = painter.width - cells(text) - 1  # the scrollbar covers the last column

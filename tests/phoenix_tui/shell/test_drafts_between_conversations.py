@@ -316,7 +316,7 @@ async def test_the_mode_of_one_conversation_is_not_that_of_the_next(
 
 
 async def test_what_is_chosen_for_an_empty_conversation_holds_for_that_one_alone(live: LiveShell) -> None:
-    await live.press("shift+tab", "shift+tab", until=lambda: live.active.mode is AUTO)
+    await live.command("/permissions auto")
     await run_sandbox(live.ctx, "read-only")
     assert live.status.startswith("auto · sandbox read-only ·")
     first = await live.say("go")

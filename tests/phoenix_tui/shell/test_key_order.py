@@ -294,6 +294,16 @@ async def test_a_key_of_panes_waits_for_the_pane_that_is_on_its_way(open_shell: 
         assert (shell.in_view, second.record.draft) == (first, "")
 
 
+async def test_a_letter_typed_with_the_key_of_the_list_is_for_the_list(
+    open_shell: OpenShell, engine: FakeEngine
+) -> None:
+    async with open_shell((150, 40)) as shell:
+        await shell.open(engine.seed("first", messages=2))
+        in_one_read(shell, "ctrl+l", "p")
+        await shell.shows("on an empty line opens")
+        assert shell.composer.text == ""
+
+
 async def test_a_paste_on_the_list_is_for_the_composer(open_shell: OpenShell, engine: FakeEngine) -> None:
     async with open_shell((150, 40)) as shell:
         await shell.open(engine.seed("first", messages=2))

@@ -147,9 +147,27 @@ async def test_shift_tab_goes_through_the_modes(shell: Shell) -> None:
         seen.append(conversation.record.permission_mode)
     assert seen == [
         PermissionMode.ACCEPT_EDITS,
-        PermissionMode.AUTO,
         PermissionMode.PLAN,
         PermissionMode.ASK,
+        PermissionMode.ACCEPT_EDITS,
+    ]
+
+
+async def test_shift_tab_leads_to_auto_once_it_was_chosen(shell: Shell) -> None:
+    conversation = await shell.say("go")
+    await shell.command("/permissions auto")
+    await shell.until(lambda: conversation.record.permission_mode is PermissionMode.AUTO)
+    seen = []
+    for _ in range(4):
+        before = conversation.record.permission_mode
+        await shell.press("shift+tab")
+        await shell.until(lambda: conversation.record.permission_mode is not before)  # noqa: B023 - used in the turn
+        seen.append(conversation.record.permission_mode)
+    assert seen == [
+        PermissionMode.ASK,
+        PermissionMode.ACCEPT_EDITS,
+        PermissionMode.PLAN,
+        PermissionMode.AUTO,
     ]
 
 
@@ -417,3 +435,13 @@ async def test_what_was_typed_before_there_was_a_desk_counts_for_what_esc_does(s
     await shell.active.begin()
     assert shell.composer.text == "early"
     assert shell.status.endswith("Esc Esc clears")
+
+
+async def test_end_in_an_empty_composer_goes_to_the_newest_text(shell: Shell) -> None:
+    conversation = await shell.say("go")
+    conversation.answer_with("\n\n".join(f"part {number}" for number in range(60)))
+    await shell.shows("part 59")
+    await shell.press("pageup", "pageup", until=lambda: "part 59" not in shell.text)
+    await shell.type("ab", "home", "end", "c", until=lambda: shell.composer.text == "abc")
+    assert "part 59" not in shell.text
+    await shell.press("ctrl+u", "end", shows="part 59")

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from engine.machine.states import Idle
-from engine.machine.texts import BUSY
 from engine.records import Delivery, QueuedMessage
+from phoenix_tui.features.service_interfaces import Setting
 from phoenix_tui.modals.text_sheet import EditSheet
-from phoenix_tui.workspace.sending import in_keys
+from phoenix_tui.widgets.answer_keys import TYPING_PAUSE
+from tests.support.clocks import SteppedClock
 from tests.support.fake_engine import FakeEngine
 from tests.support.shell import Shell
 
@@ -28,7 +29,7 @@ async def test_tab_queues_the_draft_while_the_agent_works_and_enter_is_refused(s
     assert shell.composer.has_focus
     assert "queue 1" in shell.text
     assert "1 then this" in shell.text
-    await shell.enter("now", until=lambda: shell.toasts)
+    await shell.enter("now", shows="Still working")
     assert (shell.composer.text, waiting(shell)) == ("now", ["then this"])
 
 
@@ -171,9 +172,59 @@ async def test_a_key_in_the_queue_changes_when_a_message_is_sent(open_shell: Any
         await shell.press("t", until=lambda: waiting_with_delivery(shell) == [("one", IDLE)])
 
 
-def test_the_refusal_of_enter_names_the_ways_out() -> None:
-    told = "Still working: Tab queues your message · Alt+I gives it to the running turn · Esc stops"
-    assert in_keys(BUSY) == told
+WAYS = "Still working · Enter again queues it · Alt+I gives it to this turn · Esc stops"
+
+
+async def refused(shell: Any, text: str) -> None:
+    """Enter on a text while the agent works; the refusal stands above the composer."""
+    await shell.enter(text, until=lambda: WAYS in shell.text)
+    assert shell.composer.text == text
+
+
+async def test_enter_again_queues_what_was_refused_and_the_refusal_goes(open_shell: Any) -> None:
+    async with open_shell((120, 40)) as shell:
+        await shell.say("go")
+        await refused(shell, "use tabs")
+        assert waiting_with_delivery(shell) == []
+        await shell.press("enter", until=lambda: waiting_with_delivery(shell) == [("use tabs", IDLE)])
+        await shell.until(lambda: WAYS not in shell.text)
+        assert shell.composer.text == ""
+        await refused(shell, "another")
+        assert waiting_with_delivery(shell) == [("use tabs", IDLE)], "each message is refused once"
+
+
+async def test_the_way_to_queue_always_is_named_once_and_its_key_is_no_letter_of_a_text(open_shell: Any) -> None:
+    async with open_shell((120, 40)) as shell:
+        await shell.say("go")
+        await refused(shell, "use tabs")
+        assert "a always queues (/config busy_enter)" in shell.text
+        await shell.type(" as before", until=lambda: shell.composer.text == "use tabs as before")
+        await shell.press("tab", until=lambda: waiting_with_delivery(shell) == [("use tabs as before", IDLE)])
+        await refused(shell, "another")
+        assert "always queues" not in shell.text
+
+
+async def test_a_alone_queues_the_refused_message_and_those_after_it(open_shell: Any) -> None:
+    async with open_shell((120, 40)) as shell:
+        await shell.say("go")
+        settings = shell.ctx.active.services.settings
+        settings.rows.append(Setting("busy_enter", "refuse", "default", "", "Enter", ("refuse", "queue"), True))
+        shell.answering.clock = clock = SteppedClock()
+        await refused(shell, "use tabs")
+        clock.seconds += TYPING_PAUSE
+        await shell.press("a", until=lambda: waiting_with_delivery(shell) == [("use tabs", IDLE)])
+        assert shell.composer.text == ""
+        await shell.enter("and spaces", until=lambda: len(waiting_with_delivery(shell)) == 2)
+        assert settings.kept == [("busy_enter", "queue")]
+
+
+async def test_the_refusal_goes_with_the_run(open_shell: Any) -> None:
+    async with open_shell((120, 40)) as shell:
+        conversation = await shell.say("go")
+        await refused(shell, "use tabs")
+        conversation.become(Idle(9))
+        await shell.until(lambda: WAYS not in shell.text)
+        assert shell.composer.text == "use tabs"
 
 
 @pytest.mark.parametrize(("setting", "delivery"), [("queue", IDLE), ("steer", TOOL)])

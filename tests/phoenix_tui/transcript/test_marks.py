@@ -247,20 +247,20 @@ def test_the_prompt_stays_on_top_of_its_answer_and_what_is_new_is_counted_below(
     canvas.place()
     rows = rows_of(canvas)
     assert "the question" in rows[0]
-    assert rows[-1].endswith("↓ 1 new")
+    assert rows[-1].endswith("↓ 1 new · Ctrl+End")
 
 
 def test_an_answer_that_goes_on_out_of_sight_is_told_below() -> None:
     canvas = canvas_of([said(1, "the question"), answered(2, "\n\n".join(f"part {part}" for part in range(20)))])
     canvas.viewport.move_to(6)
     canvas.place()
-    assert not rows_of(canvas)[-1].endswith("new text")
+    assert not rows_of(canvas)[-1].endswith("new text · Ctrl+End")
     follow(TextArrived("and on"), canvas.model)
     canvas.place()
-    assert rows_of(canvas)[-1].endswith("↓ new text")
+    assert rows_of(canvas)[-1].endswith("↓ new text · Ctrl+End")
     canvas.viewport.following = True
     canvas.place()
-    assert not rows_of(canvas)[-1].endswith("new text")
+    assert not rows_of(canvas)[-1].endswith("new text · Ctrl+End")
 
 
 def test_rows_of_the_audit_trail_stand_together_and_the_end_of_a_turn_apart() -> None:

@@ -202,7 +202,7 @@ async def test_nothing_ticks_once_nothing_runs() -> None:
         await settled(pilot, lambda: not app.view._timers)
 
 
-async def test_a_stopped_turn_keeps_its_text_until_the_next_message() -> None:
+async def test_a_stopped_turn_keeps_its_text_until_the_conversation_is_left() -> None:
     clock = SteppedClock()
     app = TranscriptApp(clock)
     async with app.run_test(size=(60, 14)) as pilot:
@@ -218,11 +218,18 @@ async def test_a_stopped_turn_keeps_its_text_until_the_next_message() -> None:
         assert shown[2:] == [
             "  half of it",
             "",
-            "  ■ stopped by you after 12s · text not saved (/copy",
-            "    copies it)",
+            "  ■ stopped by you after 12s · this text is not kept ·",
+            "    /copy",
         ]
         assert app.view.canvas.model.last_answer() == "half of it"
         app.view.apply(MessageSaved(said(2, "again")))
+        await settled(pilot, lambda: "again" in text_of(app))
+        row = "  ■ stopped by you after 12s · this text is not kept"
+        assert text_of(app).split("\n")[2:] == ["  half of it", "", f"{row} ·", "    /copy", "", "┃ again"]
+        app.view.apply(MessageSaved(message(3, Role.ASSISTANT, Origin.LLM, TextBlock("All of it."))))
+        await settled(pilot, lambda: "All of it." in text_of(app))
+        assert text_of(app).split("\n")[2:] == ["  half of it", "", row, "", "┃ again", "", "  All of it."]
+        app.view.show(snapshot([said(1, "go"), said(2, "again")]))
         await settled(pilot, lambda: "half" not in text_of(app))
 
 
@@ -263,11 +270,12 @@ async def test_the_stored_row_of_a_stop_stands_below_the_text_it_stopped_and_sta
             "",
             "  half of it",
             "",
-            f"{row} · text not saved (/copy copies it)",
+            f"{row} · this text is not kept · /copy",
         ]
         app.view.apply(MessageSaved(said(3, "again")))
-        await settled(pilot, lambda: "half" not in text_of(app))
-        assert text_of(app).split("\n")[1:] == ["", row, "", "┃ again"]
+        await settled(pilot, lambda: "again" in text_of(app))
+        rows = ["", "  half of it", "", f"{row} · this text is not kept · /copy", "", "┃ again"]
+        assert text_of(app).split("\n")[1:] == rows
 
 
 async def test_the_stored_row_of_a_stop_is_there_after_a_restart() -> None:
