@@ -40,6 +40,7 @@ from engine.executor.tool_call import UserTerminal
 from engine.executor.user_requests import AgentMailbox, ask, run_shell, send
 from engine.executor.window import window_of
 from engine.machine.events import ApprovalAnswered, RetryAsked, Verdict
+from engine.machine.messages import TextBlock
 from engine.machine.states import Idle, State, StopCause, is_busy
 from engine.permissions.unreadable import build_closed_test
 from engine.ports import ConversationChanges, Provider, ProviderError, StorageError
@@ -160,9 +161,17 @@ class Conversation:
         """Read up to `limit` messages before a seq, ascending, with their tool calls."""
         return await self._session.read_history(limit, before_seq - 1)
 
-    async def say(self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None) -> Receipt:
-        """Send a message; it is stored before anything else happens, or refused with the reason."""
-        return await send(self._session, text, image_ids, caps)
+    async def say(
+        self,
+        text: str,
+        image_ids: Sequence[str] = (),
+        caps: RunCaps | None = None,
+        attached: Sequence[TextBlock] = (),
+    ) -> Receipt:
+        """Send a message, `attached` behind its words; it is stored before anything else happens, or refused with the
+        reason.
+        """
+        return await send(self._session, text, image_ids, caps, attached=attached)
 
     async def interrupt_and_say(self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None) -> Receipt:
         """Cancel the current run, then send (SPEC BED-002)."""

@@ -295,8 +295,10 @@ def usable_schema(schema: JsonValue) -> JsonObject:
 class SubmitStructured:
     """Checks the answer and keeps it."""
 
-    def __init__(self, schema: JsonObject) -> None:
+    def __init__(self, schema: JsonObject, told: str = TAKEN) -> None:
         self._schema = schema
+        self._told = told
+        """Result that the model reads."""
         self.answer: JsonObject | None = None
         """The answer that was handed in last; None while there is none."""
         self.spec = ToolSpec(NAME, DESCRIPTION, schema, ToolClass.READ)
@@ -316,4 +318,4 @@ class SubmitStructured:
         """Keep the answer."""
         del context
         self.answer = args
-        return ToolOutput(TAKEN)
+        return ToolOutput(self._told)

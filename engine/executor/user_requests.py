@@ -102,6 +102,7 @@ async def send(
     image_ids: Sequence[str],
     caps: RunCaps | None = None,
     queued_id: str = "",
+    attached: Sequence[TextBlock] = (),
 ) -> Receipt:
     """Send a message; first it is stored, and removed from the queue in the same transaction."""
     if why := session.settings.memory_gauge.refusal() or check_message(session, text):
@@ -128,7 +129,7 @@ async def send(
         blocks = with_attachments(blocks, expansion.blocks)
         caps, whole = expansion.caps, f"{text}\n{expansion.text}"
     named = (*await read_attachments(session, whole), *await read_resources(session, text))
-    blocks = with_attachments(blocks, (*named, *heard.attached))
+    blocks = with_attachments(blocks, (*attached, *named, *heard.attached))
     message_id, length = session.ports.ids.new(), words_length(blocks)
     run_id = caps.run_id or session.ports.ids.new()
     blocks, suspected, found = inspect_message(session, blocks, message_id, run_id)

@@ -33,6 +33,8 @@ OWN_TOOLS: Final = frozenset({*SPAWN_TOOLS, "exit_plan"})
 ASK_TOOL: Final = "ask_user"
 """Asks the user; offered where there is one. A sub-agent may ask, too: its question appears as its approvals do."""
 SKILL_TOOLS: Final = ("skill",)
+ANSWER_TOOL: Final = "submit_structured"
+"""Tool for an answer of a wanted shape; every profile may hand one in."""
 KNOWN_TOOLS: Final = (*STANDARD_TOOLS, *MEMORY_TOOLS, *PLAN_TOOLS, ASK_TOOL, *WEB_TOOLS, *SPAWN_TOOLS, *SKILL_TOOLS)
 """Tools that a profile may name."""
 FREEDOM: Final = {
@@ -90,7 +92,7 @@ class Profile(Struct, frozen=True):
 
     def allows(self, tool: str) -> bool:
         """True when an agent of this profile may be given the tool."""
-        if not self.tools or tool in self.tools:
+        if not self.tools or tool in self.tools or tool == ANSWER_TOOL:
             return True
         return (tool in JOB_TOOLS and "bash" in self.tools) or (tool in MEMORY_TOOLS and "read_file" in self.tools)
 

@@ -31,6 +31,10 @@ def run_command(parsed: Namespace) -> int:
         from phoenix_tui.wiring.acp import run_acp
 
         return run_acp(parsed)
+    if parsed.command == "review":
+        from phoenix_tui.wiring.review import run_review
+
+        return run_review(parsed)
     arguments = command_arguments(parsed)
     if arguments.command == "config":
         from phoenix_tui.cli.files_commands import run_config

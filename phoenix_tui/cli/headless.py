@@ -21,6 +21,7 @@ from engine.agents.manager import SubAgents
 from engine.conversation import Conversation
 from engine.engine import Engine
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice, PlanChoice, Receipt, Refused, RunCaps
+from engine.machine.messages import TextBlock
 from engine.machine.states import StopCause, is_busy
 from engine.ports.extensions import ExtensionPrompt
 from engine.records import ConversationRecord, PermissionMode
@@ -146,6 +147,8 @@ class HeadlessRun:
     """Limit of this process's memory."""
     structured: StructuredAnswer | None = None
     """The answer of `--json-schema`; None without that flag."""
+    attached: Sequence[TextBlock] = ()
+    """Texts behind the words of the message."""
     _caps: RunCaps = field(default_factory=RunCaps)
     _watch: LoopWatch | None = None
     _over: asyncio.Event = field(default_factory=asyncio.Event)
@@ -183,7 +186,7 @@ class HeadlessRun:
         unsubscribe = await self.conversation.subscribe(self._follow)
         self.conversation.agents.wake_caps = lambda: self._subtract_spent(caps)
         try:
-            answer = await self.conversation.say(prompt, image_ids, caps)
+            answer = await self.conversation.say(prompt, image_ids, caps, self.attached)
             if isinstance(answer, Refused):
                 self.outcome.refused = answer
             else:

@@ -12,6 +12,7 @@ COMMANDS = (
     "trace",
     "stats",
     "tasks",
+    "review",
     "mcp",
     "memory",
     "models",

@@ -48,6 +48,7 @@ def run_parser() -> Parser:
         "                                       MCP servers\n"
         "  runs list|show|wait|cancel           see and cancel runs\n"
         "  events                               print or follow events of runs\n"
+        "  review [BASE|COMMIT]                 review changes of git\n"
         "  serve                                use Phoenix in a browser\n"
         "  acp                                  be the agent of an editor\n"
         "  completion bash|zsh|fish             print a completion script\n"
@@ -194,6 +195,7 @@ def command_parser() -> Parser:
     _add_runs(commands)
     _add_events(commands)
     _add_stats(commands)
+    _add_review(commands)
     _leaf(commands, "tasks", "the task board of a conversation: its tasks, milestones and preferences", "reference")
     trace = _leaf(commands, "trace", "print the calls of one run as a tree")
     trace.add_argument("reference", metavar="RUN|CONVERSATION", help="id of a run, or a conversation: its newest run")
@@ -333,6 +335,16 @@ def _add_stats(commands: Commands) -> None:
     counting.add_argument("--days", type=_count, metavar="N", help="the last N days (default: all time)")
     choices = ("day", "model", "project", "conversation", "tool", "agent", "purpose")
     counting.add_argument("--by", choices=choices, help="rows of the table (default: purpose)")
+
+
+def _add_review(commands: Commands) -> None:
+    reviewing = _leaf(commands, "review", "review the changes that are not committed, those since BASE, or one COMMIT")
+    named = "branch or tag to compare with, or a commit (default: what is not committed)"
+    reviewing.add_argument("what", metavar="BASE|COMMIT", nargs="?", default="", help=named)
+    reviewing.add_argument("--staged", action="store_true", help="only staged changes")
+    reviewing.add_argument("-m", "--model", metavar="PROVIDER/MODEL", help="model of the review")
+    reviewing.add_argument("--effort", choices=EFFORTS, metavar="LEVEL", help="how much it reasons")
+    _add_limits(reviewing)
 
 
 def _add_config(commands: Commands) -> None:

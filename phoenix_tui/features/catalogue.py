@@ -182,6 +182,14 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         "/btw more QUESTION asks on, /btw fork continues in a copy with it",
     ),
     SlashCommand(
+        "review",
+        "review changes: of the folder, since a branch, or of a commit; its findings",
+        "history",
+        "BASE|COMMIT|--staged",
+        run="review.review",
+        in_agents=False,
+    ),
+    SlashCommand(
         "config",
         "show and change settings",
         "settings",

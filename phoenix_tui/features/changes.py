@@ -21,7 +21,7 @@ from engine.rewind.rewind import Changed, RewindPoint
 from tools.clean import clean_line
 from tools.contract import DiffDisplay, ProcessRunner
 from tools.files.content import TextContent, diff_display, is_binary
-from tools.git.commands import open_repository
+from tools.git.commands import GitReader, open_repository
 
 if TYPE_CHECKING:
     from engine.records import ConversationRecord
@@ -53,32 +53,41 @@ class Uncommitted(Struct, frozen=True):
     note: str = ""
 
 
-async def find_uncommitted(runner: ProcessRunner, folder: Path) -> Uncommitted | None:
-    """Find the uncommitted changes below a folder; None without git or a repository."""
+async def find_uncommitted(runner: ProcessRunner, folder: Path, since: str = "") -> Uncommitted | None:
+    """Find the changes below a folder that are not in the newest commit, or in the commit `since`; None without git
+    or a repository.
+    """
     reader = await open_repository(runner, folder)
     if reader is None:
         return None
     if reader.repository.unreadable:
         return Uncommitted((), reader.repository.unreadable)
-    differs = await reader.ask("diff", *DIFF, "--unified=3", reader.repository.compared_with, "--", most=MOST_BYTES)
+    compared = await compare(reader, since or reader.repository.compared_with)
     others = ("ls-files", "--others", "--exclude-standard", *reader.exclude(), "-z")
     listed = await reader.ask(*others, most=MOST_BYTES)
-    if differs is None or listed is None:
+    if compared is None or listed is None:
         return None
-    known = list(patches(differs.captured.head.decode("utf-8", "surrogateescape")))
-    if differs.captured.dropped:
-        counts = await reader.ask(
-            *("diff", *DIFF, "--numstat", "-z", reader.repository.compared_with, "--"), most=MOST_BYTES
-        )
-        known = with_counts(known, counts.captured.head if counts is not None else b"")
     names = sorted(name for name in listed.captured.head.split(b"\0") if name)
     new = await asyncio.to_thread(lambda: [_as_new(folder, name) for name in names[:MOST_UNKNOWN]])
     notes = [
         f"{len(names) - MOST_UNKNOWN:,} more untracked files are not shown." if len(names) > MOST_UNKNOWN else "",
-        "The changes are long; only their first lines are shown." if differs.captured.dropped else "",
+        compared.note,
     ]
-    files = sorted((*known, *new), key=lambda one: one.path)
+    files = sorted((*compared.files, *new), key=lambda one: one.path)
     return Uncommitted(tuple(files), " ".join(filter(None, notes)))
+
+
+async def compare(reader: GitReader, *between: str) -> Uncommitted | None:
+    """The changes that `git diff` shows between these; None where git fails."""
+    differs = await reader.ask("diff", *DIFF, "--unified=3", *between, "--", most=MOST_BYTES)
+    if differs is None:
+        return None
+    known = list(patches(differs.captured.head.decode("utf-8", "surrogateescape")))
+    if not differs.captured.dropped:
+        return Uncommitted(tuple(known))
+    counts = await reader.ask("diff", *DIFF, "--numstat", "-z", *between, "--", most=MOST_BYTES)
+    known = with_counts(known, counts.captured.head if counts is not None else b"")
+    return Uncommitted(tuple(known), "The changes are long; only their first lines are shown.")
 
 
 def with_counts(known: Sequence[DiffDisplay], counts: bytes) -> list[DiffDisplay]:

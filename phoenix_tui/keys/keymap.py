@@ -70,6 +70,7 @@ class Scope(StrEnum):
     ROUTE = "Supervisor's decision"
     TODO = "Todo list"
     SIDE = "Side question"
+    REVIEW = "Review"
     READING = "Text viewer"
 
 
@@ -393,6 +394,11 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("side_copy", "c,y", "want('copy')", "copy the answer", Scope.SIDE, priority=False),
     Key("side_more", "a", "want('more')", "ask on, with this answer in mind", Scope.SIDE, priority=False),
     Key("side_fork", "f", "want('fork')", "continue in a copy that ends with it", Scope.SIDE, priority=False),
+    Key("review_open", "e", "", "open the file at the line", Scope.REVIEW, priority=False),
+    Key("review_fix", "f", "", "ask for a fix of the finding", Scope.REVIEW, priority=False),
+    Key("review_fix_all", "F", "", "ask for fixes of all findings", Scope.REVIEW, priority=False),
+    Key("review_drop", "d,delete", "", "drop the finding", Scope.REVIEW, priority=False),
+    Key("review_undo", "u", "", "restore the finding dropped last", Scope.REVIEW, priority=False),
     Key("text_up", "k", "scroll(-1)", "up", Scope.READING, priority=False),
     Key("text_down", "j", "scroll(1)", "down", Scope.READING, priority=False),
     Key("text_close", "q,question_mark,f1,enter", "close", "close (also Esc)", Scope.READING),
@@ -413,6 +419,7 @@ BESIDE: Final[dict[Scope, tuple[Scope, ...]]] = {
         Scope.AGENTS,
         Scope.JOBS,
         Scope.TRACES,
+        Scope.REVIEW,
     ),
     Scope.TYPED: (Scope.HISTORY, Scope.FIND, Scope.SEARCH, Scope.SETTINGS, Scope.TASKS, Scope.MODELS),
     Scope.QUESTION: (Scope.APPROVALS, Scope.AGENTS),

@@ -57,6 +57,7 @@ from phoenix_tui.wiring.invocable_source import STATES, InvocableSource, SkillSt
 from phoenix_tui.wiring.mcp import CACHE, CHOICES, FOLDER, TOKENS, keeps_in, open_hub
 from phoenix_tui.wiring.profiles import AgentProfiles
 from phoenix_tui.wiring.providers import ProviderRegistry, make_embedded_factory
+from phoenix_tui.wiring.review_answers import ReviewAnswers
 from phoenix_tui.wiring.trace_export import open_trace_export
 from tools.clock import SYSTEM_CLOCK
 from tools.contract import ProcessRunner, Tool
@@ -267,7 +268,8 @@ def rules_of(setup: Setup, sources: ProjectSources) -> RuleBook:
 
 def _engine(ports: Ports, settings: EngineSettings, outside: Outside | None) -> Engine:
     if outside is None:
-        return Engine(ports, settings)
+        reviews = (ReviewAnswers(),) if settings.attended else ()
+        return Engine(replace(ports, extensions=(*ports.extensions, *reviews)), settings)
     rules = outside.rules_over(ports.rules)
     extensions, hooks = (*ports.extensions, *outside.extensions), (*ports.hooks, *outside.hooks)
     profiles = outside.profiles_over(ports.profiles) if ports.profiles is not None else None

@@ -177,16 +177,8 @@ async def _run(arguments: RunArguments, setup: Setup, prompt: str, images: Image
     outside = Outside((structured,)) if structured is not None else None
     backend = await open_backend(setup, os.environ, strict_guide=True, waits=waits_on_stderr(setup), outside=outside)
     try:
-        conversation = await start_conversation(backend, arguments, setup)
-        record = conversation.record
-        caps = await limits_of_runs(backend, setup, conversation.record)
-        outcome.session_id, outcome.model, outcome.describe = record.id, record.model, backend.providers.describe
-        for said in filter(None, (backend.engine.warning, backend.notice, *without_effect(setup.allowed_tools))):
-            write_progress(said)
-        await name_untrusted(backend, setup, record.cwd)
-        servers = await start_servers(backend.mcp, record)
+        conversation, caps, servers = await begin_run(backend, arguments, setup, outcome)
         reporter = await _reporter(arguments, backend, conversation, servers)
-        await remove_old_events(backend, setup)
         limit, link = MemoryLimit.of(setup.settings), backend.processes.link
         run = HeadlessRun(
             backend.engine, conversation, reporter, outcome, arguments.wait_agents, link, limit, structured
@@ -194,6 +186,22 @@ async def _run(arguments: RunArguments, setup: Setup, prompt: str, images: Image
         return await run.perform(prompt, images, replace(caps, run_id=arguments.run_id or ""))
     finally:
         await end_quietly(backend.close())
+
+
+async def begin_run(
+    backend: Backend, arguments: RunArguments, setup: Setup, outcome: RunOutcome
+) -> tuple[Conversation, RunCaps, Sequence[ServerView]]:
+    """Open the conversation of a run; gives its limits and its MCP servers, too. Raises CommandError."""
+    conversation = await start_conversation(backend, arguments, setup)
+    record = conversation.record
+    caps = await limits_of_runs(backend, setup, record)
+    outcome.session_id, outcome.model, outcome.describe = record.id, record.model, backend.providers.describe
+    for said in filter(None, (backend.engine.warning, backend.notice, *without_effect(setup.allowed_tools))):
+        write_progress(said)
+    await name_untrusted(backend, setup, record.cwd)
+    servers = await start_servers(backend.mcp, record)
+    await remove_old_events(backend, setup)
+    return conversation, caps, servers
 
 
 async def remove_old_events(backend: Backend, setup: Setup) -> None:

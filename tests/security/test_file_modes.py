@@ -35,6 +35,7 @@ from phoenix_tui.config.rules import RuleFile
 from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.config.trust import TrustFile, find_project
 from phoenix_tui.features.composing import HISTORY_LIMIT, SLACK, PromptHistory
+from phoenix_tui.features.review import DroppedFindings
 from phoenix_tui.features.use_log import UseLog
 from phoenix_tui.lifecycle.crash import OpenMark
 from phoenix_tui.models.accepted import AcceptedServers
@@ -205,6 +206,7 @@ WRITERS = {
     "open mark": Writer(f"open/{os.getpid()}.json", marked),
     "settings": Writer("config.toml", lambda home: set_value(home / "config.toml", "theme", "x"), replaces=True),
     "keys": Writer("credentials.toml", lambda home: save_key(home / "credentials.toml", "a", "sk-1"), replaces=True),
+    "findings": Writer("findings.json", lambda home: DroppedFindings(home).add("a", ["b"]), replaces=True),
     "panes": Writer("panes.json", lambda home: saved_panes.remember(home, Path("/w"), TWO), replaces=True),
     "choices": Writer("used.json", lambda home: UseLog(home).add("x"), replaces=True),
     "background": Writer("background.txt", lambda home: background.remember(home, light=True), replaces=True),
