@@ -116,6 +116,8 @@ class Launch(Struct, frozen=True):
     sandbox_required: bool = False
     """True where the sandbox of new conversations was chosen; False for the default."""
     effort: Effort = Effort.DEFAULT
+    is_first: bool = False
+    """True where nothing was ever stored: there are no conversations to list."""
     conversation_id: str = ""
     """Open this one instead of a new one."""
     reopened: bool = False

@@ -302,6 +302,8 @@ SHOWS_ALL: Final = "Esc shows all"
 UNMARKS: Final = "Esc unmarks"
 ZOOMED: Final = "-list-zoomed"
 """Class of a list over the whole screen."""
+EMPTY_LIST: Final = "-empty"
+"""Class of a list without conversations."""
 ERASERS: Final[dict[str, Callable[[str], str]]] = {
     "backspace": lambda text: text[:-1],
     "ctrl+h": lambda text: text[:-1],
@@ -381,8 +383,13 @@ class ConversationList(Still, Widget):
         moved = current != self.model.current or not self.model.known
         self.model.fill(summaries, live, current)
         self.model.arrange(self.model.chosen if self.has_focus else current, at_top=not self.has_focus)
+        self._hide_if_empty()
         self._look(everything=moved)
         self._keep_time()
+
+    def _hide_if_empty(self) -> None:
+        """Take no column beside a conversation while there is nothing to list, unless the keys are here."""
+        self.set_class(not (self.model.has_any or self.has_focus), EMPTY_LIST)
 
     def sign(self, folder: Path, sign: str) -> None:
         if self.model.signs.get(folder, "") != sign:
@@ -441,6 +448,7 @@ class ConversationList(Still, Widget):
     def on_blur(self) -> None:
         self.leave()
         self.remove_class(ZOOMED)
+        self._hide_if_empty()
         self.post_message(Opened(""))
 
     def leave(self) -> bool:

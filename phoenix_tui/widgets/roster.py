@@ -256,6 +256,11 @@ class ListModel(Struct, eq=False):
         return tuple(self.marked) or ((self.chosen,) if self.chosen else ())
 
     @property
+    def has_any(self) -> bool:
+        """True where there is more than the empty conversation on the screen, and before the list was read."""
+        return not self.known or any(one.message_count or one.id != self.current for one in self._summaries.values())
+
+    @property
     def moves(self) -> bool:
         return any(is_busy(live.state) for live in self._live.values())
 

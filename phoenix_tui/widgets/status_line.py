@@ -368,13 +368,15 @@ class TitleRow(Still, MeterRow):
     """
     heading: reactive[Heading] = reactive(Heading)
     """Set by the screen."""
+    names_folder: reactive[bool] = reactive(True)
+    """False while the panel of an empty conversation below names it."""
 
     def __init__(self, *, plain: bool = False) -> None:
         super().__init__()
         self._plain = plain
 
     def render(self) -> Content:
-        heading, width = self.heading, self.size.width
+        heading, width = self.heading if self.names_folder else self.heading.at(""), self.size.width
         right = self._right(width)
         title = Content.assemble(
             (f"{heading.glyph.mark(self._plain)} ", heading.glyph.tone.value) if heading.glyph else "",

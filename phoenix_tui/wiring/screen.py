@@ -204,6 +204,7 @@ def launch_of(arguments: RunArguments, setup: Setup, choice: ModelChoice, conver
         sandbox=sandbox,
         sandbox_required=required,
         effort=Effort(settings.text("effort")),
+        is_first=not setup.paths.database.exists(),
         conversation_id=conversation_id,
         pick=arguments.resume == "",
         prompt=arguments.prompt or "",

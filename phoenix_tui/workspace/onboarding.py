@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from engine.executor.requests import EngineError
 from phoenix_tui.features.service_interfaces import InstallProgress, Onboarding
-from phoenix_tui.text.labels import MODE_MEANINGS
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.notices import Notifier
-from phoenix_tui.widgets.status_line import StatusLine
-from phoenix_tui.widgets.welcome_panel import EXAMPLES, GUIDE, MEGABYTE, Welcome, WelcomePanel
+from phoenix_tui.widgets.status_line import StatusLine, TitleRow
+from phoenix_tui.widgets.welcome_panel import EXAMPLES, Welcome, WelcomePanel
+from tools.wording import byte_size
 
 REPAINT_SECONDS: Final = 0.1
 """Shortest time between two paints of the progress bar."""
@@ -36,6 +36,8 @@ class Welcoming:
         self._onboarding = onboarding
         self._toasts = toasts
         self._facts = Welcome("")
+        self._title: TitleRow | None = None
+        """Title row above the panel."""
         self._task: asyncio.Task[str] | None = None
         self._painted = 0.0
         self._asked = False
@@ -48,22 +50,21 @@ class Welcoming:
         self._facts = replace(self._facts, offer=offer, servers=servers)
         self._paint()
 
-    def show(self, wanted: bool) -> None:
+    def show(self, wanted: bool, title: TitleRow) -> None:
         """Show the panel for an empty conversation, or hide it; its examples can be inserted while it is visible."""
+        self._title = title
         self._composer.keys.examples = EXAMPLES if wanted else ()
         if not wanted:
-            self._panel.show(None)
+            self._panel.show(None, title)
             return
-        status = self._status.status
-        meaning = f"{status.mode.value}: {MODE_MEANINGS[status.mode]}"
-        self._facts = replace(self._facts, mode=meaning, needs_model=status.model == GUIDE)
-        self._panel.show(self._facts)
+        self._facts = replace(self._facts, model=self._status.status.model)
+        self._panel.show(self._facts, title)
         if self._facts.needs_model:
             self._panel.run_worker(self.look(), group="welcome")
 
     def _paint(self) -> None:
-        if self._panel.display:
-            self._panel.show(self._facts)
+        if self._panel.display and self._title is not None:
+            self._panel.show(self._facts, self._title)
 
     @property
     def can_install(self) -> bool:
@@ -77,7 +78,9 @@ class Welcoming:
         offer = self._facts.offer
         if offer is None:
             return "Install a model?"
-        return f"Download {offer.name}, {offer.download_bytes / MEGABYTE:,.0f} MB, from {offer.source}?"
+        size, memory = byte_size(offer.download_bytes), byte_size(offer.memory_bytes)
+        toy = f"It needs {memory} of memory, and is for trying Phoenix, not for work."
+        return f"Download {offer.name}, {size}, from {offer.source}? {toy}"
 
     async def install(self) -> None:
         """Install the offered model and use it; Esc stops it."""

@@ -20,7 +20,7 @@ from phoenix_tui.panes.column import ConversationColumn
 from phoenix_tui.text.labels import short_path
 from phoenix_tui.widgets.bases import StillRow, run_latest
 from phoenix_tui.widgets.composer import Composer
-from phoenix_tui.widgets.conversation_list import ConversationList
+from phoenix_tui.widgets.conversation_list import EMPTY_LIST, ConversationList
 from phoenix_tui.widgets.dock import Dock, ImageChips
 from phoenix_tui.widgets.status_line import Heading, StatusLine, StatusValues, TitleRow
 from phoenix_tui.widgets.transcript.signals import BlockWanted, CursorMoved, LinkClicked, Rewrapped, SelectionCopied
@@ -81,6 +81,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
             supervisor=self.launch.supervisor,
         )
         self.parts.title.heading = Heading(folder=short_path(self.launch.cwd))
+        self.rows.set_class(self.launch.is_first, EMPTY_LIST)
         with StillRow(id="body"):
             yield self.rows
             with ConversationColumn(id="conversation"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from phoenix_tui.keys.active_keys import BACK, CLOSES
-from phoenix_tui.widgets.conversation_list import ZOOMED, ConversationList
+from phoenix_tui.widgets.conversation_list import EMPTY_LIST, ZOOMED, ConversationList
 from phoenix_tui.widgets.status_line import LIST_FROM
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ class Sidebar:
             self.leave()
             return
         narrow = self._screen.has_class(NARROW)
+        self.rows.remove_class(EMPTY_LIST)
         self._screen.set_class(narrow, OVER)
         self._screen.show_esc_hint(CLOSES if narrow else BACK)
         self._screen.set_focus(self.rows)
@@ -74,6 +75,6 @@ class Sidebar:
 
     def width(self, columns: int) -> int:
         """Cells that it takes beside the conversation on a screen that wide."""
-        if columns < LIST_FROM or self.rows.has_class(ZOOMED):
+        if columns < LIST_FROM or self.rows.has_class(ZOOMED) or self.rows.has_class(EMPTY_LIST):
             return 0
         return LIST_WIDTH if columns < WIDE_FROM else WIDE_LIST

@@ -50,7 +50,7 @@ class WorkspaceWidgets(Struct, eq=False):
 
     def greet(self, wanted: bool) -> None:
         if self.welcoming is not None and not (wanted and self.welcome.held):
-            self.welcoming.show(wanted)
+            self.welcoming.show(wanted, self.title)
 
 
 TOAST_SECONDS: Final = 5.0

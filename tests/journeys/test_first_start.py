@@ -37,7 +37,8 @@ def answered(running: Program) -> bool:
 
 async def test_without_key_or_model_the_guide_answers_and_says_how_to_get_a_model(tmp_path: Path) -> None:
     async with program(phoenix_in(tmp_path, PHOENIX_MODEL="")) as running:
-        await running.shows("No model yet.", "Enter installs", "/key paste an API key", "demo/guide · rules, no model")
+        ways = ("No model yet.", "Enter try offline", "/key paste an API key", "/model use a server on this machine")
+        await running.shows(*ways, "demo/guide · rules, no model")
         await asks_the_guide(running, "What can you do?")
         await running.shows("For a real model, any one of these:")
 
@@ -59,7 +60,7 @@ async def test_the_first_screen_says_nothing_twice_and_its_examples_can_be_sent(
 async def test_enter_with_text_never_starts_the_installation(tmp_path: Path) -> None:
     phoenix = phoenix_in(tmp_path, PHOENIX_MODEL="")
     async with program(phoenix) as running:
-        await running.shows("Enter installs")
+        await running.shows("Enter try offline")
         running.type("Hello" + "\r")  # one burst: the Enter follows the text at once
         await running.until(lambda: "┃ Hello" in running.text and answered(running), "an answer of the guide")
         assert "Downloading" not in running.text
@@ -69,12 +70,12 @@ async def test_enter_with_text_never_starts_the_installation(tmp_path: Path) -> 
 async def test_the_installation_starts_where_it_was_chosen_and_esc_stops_it(tmp_path: Path) -> None:
     elsewhere = {name: "http://127.0.0.1:9" for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")}
     async with program(phoenix_in(tmp_path, PHOENIX_MODEL="", **elsewhere)) as running:
-        await running.shows("Enter installs")
+        await running.shows("Enter try offline")
         await running.press(ENTER, "y download")
         assert "Esc stops the download" not in running.words
         running.type("y")
         await running.until(lambda: "Esc stops the download" in running.words or "cannot" in running.words.lower())
-        await running.press(ESC, "Enter installs")
+        await running.press(ESC, "Enter try offline")
 
 
 @pytest.mark.parametrize("end", ["stdin", "stdout"])

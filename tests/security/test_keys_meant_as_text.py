@@ -340,7 +340,7 @@ async def summary(shell: Shell) -> None:
 
 
 async def welcome(shell: Shell) -> None:
-    await shell.until(lambda: "installs small" in shell.text)
+    await shell.until(lambda: "try offline" in shell.text)
 
 
 async def read_only(shell: Shell) -> None:
@@ -635,7 +635,7 @@ async def test_a_download_is_begun_by_a_yes_of_its_own(open_shell: OpenShell) ->
     async with open_shell((100, 30), onboarding=FakeOnboarding(offer)) as shell:
         await welcome(shell)
         await shell.pilot.press("enter")
-        await shell.until(lambda: "Download small, 1,100 MB, from example.org?" in shell.text)
+        await shell.until(lambda: "Download small, 1.1 GB, from example.org?" in shell.text)
         await burst(shell, "enter", "enter")
         assert shell.onboarding.installed == 0
         await shell.pilot.press("y")

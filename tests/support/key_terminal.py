@@ -154,7 +154,7 @@ async def played(folder: Path, script: Script) -> list[str]:
                 await running.until(partial(_is_stored, phoenix, title))
                 running.type(ESC)
                 running.type(NEW)
-                await running.shows("Three things to try")
+                await running.shows("Try   What is this project?")
             found = await Terminal(running, phoenix, script).faults()
             edited = log.read_text() if (log := folder / "edited").exists() else ""
             await _bear_noise(running, script)

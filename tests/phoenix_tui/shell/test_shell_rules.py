@@ -218,6 +218,7 @@ async def test_files_stand_by_power_with_their_commands_and_without_keys(
     open_shell: OpenShell, tmp_path: Path, engine: FakeEngine
 ) -> None:
     extended(engine.cwd)
+    engine.seed("one", messages=2)  # the list takes its column from the sheet
     async with open_shell(size=WIDE, cwd=engine.cwd, trust=board(tmp_path)) as shell:
         await listed(shell)
         order = ("Runs programs", "settings.json", ".mcp.json", "scripts/lint.py", "Instructs the model", "SKILL.md")
@@ -294,7 +295,7 @@ async def test_an_empty_conversation_shows_the_notice_in_its_panel_until_the_ans
         await shell.press("y", shows="Used from now on: ")
         await shell.press("escape")
         await shell.lacks("This folder brings")
-        await shell.shows("Three things to try")
+        await shell.shows("Try   What is this project?")
         assert shell.toasts == []
 
 

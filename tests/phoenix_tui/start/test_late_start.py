@@ -20,6 +20,7 @@ from phoenix_tui.features.composing import PromptHistory
 from phoenix_tui.lifecycle.crash import HUNG_AFTER, OpeningNotes
 from phoenix_tui.lifecycle.launch import Services
 from phoenix_tui.widgets.dock import Dock
+from phoenix_tui.widgets.status_line import TitleRow
 from phoenix_tui.widgets.welcome_panel import Welcome, WelcomePanel
 from phoenix_tui.workspace.slow_start import WORDS
 from tests.support.cli import phoenix_in
@@ -118,8 +119,8 @@ async def test_esc_stops_what_was_sent_before_anything_was_open(tmp_path: Path, 
 
 def test_what_greets_takes_its_words_before_it_stands_anywhere() -> None:
     panel = WelcomePanel()
-    panel.show(Welcome("ask"))
-    assert panel.welcome == Welcome("ask")
+    panel.show(Welcome("demo/guide"), TitleRow())
+    assert panel.welcome == Welcome("demo/guide")
 
 
 def test_nothing_is_open_in_a_dock_that_stands_nowhere_yet() -> None:
