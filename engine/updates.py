@@ -76,6 +76,8 @@ class RouteOffer(Struct, eq=False):
     card: RouteCard
     verdict: asyncio.Future[RouteVerdict]
     timer: asyncio.TimerHandle | None = None
+    answered: bool = False
+    """True once the user answered, which is a yes to the start."""
 
 
 class AgentView(Struct, frozen=True):

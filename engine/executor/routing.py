@@ -13,12 +13,15 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.executor.approving import limits_of
 from engine.executor.asking import answer_to, background_model
+from engine.executor.ready_calls import decide_call, prepare
 from engine.executor.requests import Accepted, Receipt, Refused
 from engine.executor.session import Session
-from engine.machine.effects import RouteRequest, Strategy
+from engine.machine.effects import ExecTool, RouteRequest, Strategy
 from engine.machine.events import RouteDecided
 from engine.machine.messages import Origin, Role, ToolCall, Usage, text_in
+from engine.permissions.policy import Ask
 from engine.ports import ProfileError, ProviderError, StorageError
 from engine.ports.profiles import Profile
 from engine.records import PermissionMode, RunPriority, StoredMessage
@@ -37,6 +40,7 @@ from engine.updates import (
     StartAgents,
 )
 from tools.clean import clean_line
+from tools.contract import ToolInputError
 from tools.wording import one_line
 
 LEAST_CONFIDENCE: Final = 0.5
@@ -107,10 +111,13 @@ def question(profiles: Sequence[Profile], rows: Sequence[StoredMessage], summary
 
 def parse_decision(text: str, profiles: Sequence[Profile]) -> Route:
     """Parse a model's answer; for an invalid or incomplete one the main model answers alone."""
+    said = None
     try:
-        return _route(_decision(text), {profile.name for profile in profiles})
+        said = _decision(text)
+        return _route(said, {profile.name for profile in profiles})
     except NoDecision as nothing:
-        return Route(fallback=str(nothing))
+        is_sure = said is not None and 0.0 <= said.confidence <= 1.0
+        return Route(fallback=str(nothing), confidence=said.confidence if said is not None and is_sure else 0.0)
 
 
 def spawn_arguments(route: Route) -> str:
@@ -225,7 +232,7 @@ class DecidedRoute(Struct, frozen=True):
 async def route(session: Session, act: RouteRequest) -> None:
     """Perform one RouteRequest; cancelling closes connection and card and answers nothing."""
     made = await _decide(session)
-    chosen = await _offer(session, made.route) if made.route.agents else made.route
+    chosen, is_approved = await _offer(session, made.route) if made.route.agents else (made.route, False)
     call = ToolCall(f"route_{session.ports.ids.new()}", SPAWN, spawn_arguments(chosen))
     outcome = "alone" if not chosen.agents else "as decided" if chosen == made.route else "changed"
     spent = SupervisorUsage(made.model, made.usage, made.cost_usd)
@@ -236,6 +243,7 @@ async def route(session: Session, act: RouteRequest) -> None:
         strategy=chosen.strategy,
         decision_json=record_of(made.route, outcome, spent),
         note=_note(made.route, chosen),
+        approved=is_approved,
     )
     session.post(lambda: decided)
 
@@ -283,14 +291,18 @@ async def _ask(session: Session) -> DecidedRoute:
     return DecidedRoute(parse_decision(said.text, profiles), said.usage, said.model, said.cost_usd)
 
 
-async def _offer(session: Session, route: Route) -> Route:
-    """Show the decision until it is answered or its time is up; returns the final route."""
+async def _offer(session: Session, route: Route) -> tuple[Route, bool]:
+    """Show the decision until it is answered or its time is up; returns the final route, and true after a yes.
+
+    A start that needs the user's yes does not begin by itself: the card waits. Where no card is shown, the policy asks.
+    """
     loop, wait = asyncio.get_running_loop(), session.settings.route_wait
-    starts_at = session.ports.clock.monotonic() + wait
+    waits = bool(wait) and await _needs_yes(session, route)
+    starts_at = 0.0 if waits else session.ports.clock.monotonic() + wait
     offer = RouteOffer(RouteCard(session.ports.ids.new(), route, starts_at), loop.create_future())
     session.questions.offer = offer
     session.publisher.publish(Routed(offer.card))
-    offer.timer = loop.call_later(wait, _settle, offer, StartAgents()) if wait else None
+    offer.timer = loop.call_later(wait, _settle, offer, StartAgents()) if wait and not waits else None
     if not wait:
         _settle(offer, StartAgents())
     session.moves.limit.pause()
@@ -304,14 +316,24 @@ async def _offer(session: Session, route: Route) -> Route:
         session.publisher.publish(Routed(None))
     match verdict:
         case StartAgents(agents=()):
-            return route
+            return route, offer.answered
         case StartAgents(agents=agents):  # as the user changed it
             strategy = Strategy.DELEGATE if len(agents) == 1 else route.strategy
-            return replace(route, strategy=strategy, agents=agents)
+            return replace(route, strategy=strategy, agents=agents), offer.answered
         case AnswerAlone():
-            return Route(reasoning=route.reasoning, confidence=route.confidence)
+            return Route(reasoning=route.reasoning, confidence=route.confidence), False
         case _:
             assert_never(verdict)
+
+
+async def _needs_yes(session: Session, route: Route) -> bool:
+    """True where the policy would ask before these agents start."""
+    call = ToolCall("route", SPAWN, spawn_arguments(route))
+    try:
+        ready = await prepare(session, call)
+    except ToolInputError:
+        return False  # the call itself will say so
+    return isinstance(decide_call(session, ExecTool(0, call), ready, await limits_of(session)), Ask)
 
 
 def _settle(offer: RouteOffer, verdict: RouteVerdict) -> None:
@@ -353,6 +375,7 @@ class RoutingControl:
             return Refused(NOTHING_TO_DECIDE)
         if isinstance(verdict, StartAgents) and (why := self._check_agents(verdict.agents)):
             return Refused(why)
+        offer.answered = True
         _settle(offer, verdict)
         return Accepted()
 

@@ -297,6 +297,8 @@ class RouteDecided(Struct, frozen=True):
     """Decision for the record of the run."""
     note: str = ""
     """The quiet row about the decision."""
+    approved: bool = False
+    """True where the user said yes to the start; otherwise the policy decides about it."""
 
 
 class AgentBegun(Struct, frozen=True):

@@ -251,7 +251,7 @@ def _handle_route(state: AwaitingLlm, event: RouteDecided) -> Step:
     blocks = (ToolUseBlock(call.id, call.name, call.input_json),)
     message = NewMessage(event.message_id, Role.ASSISTANT, Origin.SUBAGENT, blocks)
     saves = (*told, SaveMessage(message), SaveToolCalls(message.id, (call,)))
-    return start_current(gen, run, ToolRound(message.id, call), saves, approved=True)
+    return start_current(gen, run, ToolRound(message.id, call), saves, approved=event.approved)
 
 
 def _save_usage(event: LlmReplied) -> tuple[Save, ...]:

@@ -219,10 +219,9 @@ class Dock(completer.Completing, LatePanels, ComposerHost, StillColumn):
 
     @property
     def is_open(self) -> bool:
-        decides = self.route is not None and self.route.is_open
         focused = any(one is not None and one.has_focus for one in (self.queued, self.todos))
         writes = self.asking is not None and self.asking.line.is_open
-        return self.composer.keys.completing or focused or writes or decides
+        return self.composer.keys.completing or focused or writes
 
     def close(self) -> bool:
         """Close the innermost open thing; False when nothing was open."""
@@ -234,9 +233,7 @@ class Dock(completer.Completing, LatePanels, ComposerHost, StillColumn):
             return True
         if self.queued is not None and self.queued.has_focus:
             return True
-        if self.asking is not None and self.asking.close_line():
-            return True
-        return self.route is not None and self.route.decide(alone=True)
+        return self.asking is not None and self.asking.close_line()
 
     def ask(self, question: Question | None, folder: Path, place: str, since: float) -> None:
         """Show a question, or none; the draft stays, dimmed."""

@@ -245,7 +245,7 @@ class StatusLine(Still, MeterRow):
         if status.read_only and not status.esc_hint:
             return "/fork continues in a copy"
         if status.details.planned and not status.esc_hint and not status.has_text:
-            return hint(("route_start", "starts"), ("route_alone stop", "alone"))
+            return hint(("route_start", "starts"), ("stop", "stops"))
         if status.vim_esc_hint and not status.esc_hint:
             return vim_hint(status.state, status.vim_esc_hint, has_text=status.has_text, is_prose=status.is_prose)
         if status.summarizing and isinstance(status.state, Idle) and not (status.has_text or status.esc_hint):

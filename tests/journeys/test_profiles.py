@@ -152,11 +152,15 @@ async def test_a_decision_is_overruled_and_the_next_one_started(tmp_path: Path) 
             await running.send("/route on", "· route ·")
             await running.send("Look at the relay")
             await running.shows("2 agents in parallel · 87% sure", "explore (high)", TESTS, "routing: 2 agents")
-            await running.press(ESC, "I answered alone.", "as you decided", "ready")
+            await typing_guard()
+            await running.press(b"n", "I answered alone.", "as you decided", "ready")
             await running.send("And again", "y starts now")
+            await running.press(ESC, "stopped")
+            await running.send("Once more", "y starts now")
             await typing_guard()
             await running.press(ENTER, "Both are back.", "ready")
-        assert routes(phoenix) == [("single", "alone", "success"), ("parallel", "as decided", "success")]
+        ended = [("single", "alone", "success"), ("single", None, "cancelled"), ("parallel", "as decided", "success")]
+        assert routes(phoenix) == ended
         assert rows(phoenix, "SELECT agent_id, origin FROM messages WHERE agent_id IS NOT NULL") == [
             ("supervisor", "subagent")
         ]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from engine.agents.builtin_profiles import BUILT_IN_PROFILES
 from engine.agents.manager import read_spawn_request
@@ -19,11 +20,21 @@ from engine.executor.requests import Accepted, Refused, RunCaps
 from engine.executor.routing import SupervisorUsage, parse_decision, question, record_of, spawn_arguments
 from engine.machine.effects import Strategy
 from engine.machine.messages import Origin, Role, TextBlock, ToolUseBlock, Usage
-from engine.machine.states import AwaitingLlm, Idle, Routing
+from engine.machine.states import AwaitingApproval, AwaitingLlm, Idle, Routing
 from engine.ports import ConversationChanges
 from engine.records import PermissionMode, RunPriority, StoredMessage
 from engine.records.runs import ModelUsage
-from engine.updates import MOST_TASKS, AnswerAlone, Route, RouteAgent, Routed, Snapshot, StartAgents, Update
+from engine.updates import (
+    MOST_TASKS,
+    AnswerAlone,
+    ApprovalAsked,
+    Route,
+    RouteAgent,
+    Routed,
+    Snapshot,
+    StartAgents,
+    Update,
+)
 from tests.support.engine import BuiltIn, EngineHarness, StubTool, engine_harness, run_turn, until
 from tests.support.scripted_provider import Fail, Hang, Reply, ScriptedCall, Text
 from tools.contract import ToolClass
@@ -116,6 +127,31 @@ async def test_the_time_that_a_decision_lies_before_the_user_is_not_the_runs(tmp
         parent.cancel()
         await parent.wait_idle()
         assert (limit.runs, limit.left) == (False, None)
+
+
+async def test_where_sub_agents_need_a_yes_the_card_waits_for_it(tmp_path: Path) -> None:
+    soon = EngineSettings(route_wait=0.05)
+    async with engine_harness(tmp_path, decides(), submits("one"), submits("two"), DONE, settings=soon) as harness:
+        parent = await routed(harness, PermissionMode.ASK)
+        await parent.say("begin")
+        card = await card_of(parent)
+        assert parent.routing.card is not None
+        assert parent.routing.card.starts_at == 0.0
+        assert await harness.store.agents.rows(parent.id) == []
+        parent.routing.answer(card, StartAgents())
+        await parent.wait_idle()
+        assert (await harness.store.messages(parent.id))[-1].blocks == (TextBlock("Both are back."),)
+        assert harness.seen(ApprovalAsked) == []
+
+
+async def test_without_a_card_the_policy_asks_about_the_start(tmp_path: Path) -> None:
+    async with engine_harness(tmp_path, decides()) as harness:
+        parent = await routed(harness, PermissionMode.ASK)
+        await parent.say("begin")
+        await until(lambda: isinstance(parent.state, AwaitingApproval))
+        assert await harness.store.agents.rows(parent.id) == []
+        parent.cancel()
+        await parent.wait_idle()
 
 
 async def test_nobody_has_to_answer_a_decision(tmp_path: Path) -> None:
@@ -311,7 +347,13 @@ def test_alone_needs_no_agents() -> None:
     ],
 )
 def test_what_makes_no_sense_is_answered_alone_and_says_why(text: str, why: str) -> None:
-    assert decide(text) == Route(fallback=why)
+    assert replace(decide(text), confidence=0.0) == Route(fallback=why)
+
+
+def test_a_rejected_decision_keeps_how_sure_it_was() -> None:
+    assert decide(answer(confidence=0.2)).confidence == 0.2
+    assert decide(answer(agents=[])).confidence == 0.87
+    assert decide(answer(confidence=87)).confidence == 0.0
 
 
 JSON = st.recursive(

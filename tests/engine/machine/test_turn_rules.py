@@ -298,10 +298,10 @@ def test_a_decision_is_recorded_and_told_of_before_the_main_model_is_asked() -> 
     assert driver.has(RequestLlm)
 
 
-def test_a_decision_for_agents_becomes_a_call_of_the_supervisor_that_runs_unasked() -> None:
+def test_a_decision_for_agents_becomes_a_call_of_the_supervisor_that_runs_unasked_after_a_yes() -> None:
     driver = routing()
     call = ToolCall("route_1", "spawn_agents", "{}")
-    driver.on(RouteDecided(driver.gen, "m2", call, Strategy.PARALLEL, "{}", "Routing: 2 agents"))
+    driver.on(RouteDecided(driver.gen, "m2", call, Strategy.PARALLEL, "{}", "Routing: 2 agents", approved=True))
     saved = driver.effect(SaveMessage).message
     assert (saved.id, saved.role, saved.origin) == ("m2", Role.ASSISTANT, Origin.SUBAGENT)
     assert saved.blocks == (ToolUseBlock("route_1", "spawn_agents", "{}"),)

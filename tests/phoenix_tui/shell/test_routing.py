@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from engine.machine.effects import Strategy
 from engine.machine.messages import Usage
-from engine.machine.states import AwaitingLlm, Requesting, Routing
+from engine.machine.states import AwaitingLlm, Routing
 from engine.records import RunPriority
 from engine.records.runs import CallPurpose, CallSum, ModelUsage, RunAgents, RunRecord, Totals
 from engine.updates import AnswerAlone, Route, RouteAgent, RouteCard, StartAgents
@@ -58,13 +58,13 @@ async def test_the_card_says_who_would_do_what_and_why(open_shell: OpenShell, si
         assert "2 review  review the diff against main" in shell.text
         assert "why: two parts that need nothing of each other" in shell.text
         assert "y starts now   n main model alone   e edits" in shell.text
-        assert "y starts · n Esc alone" in shell.status
+        assert "y starts · Esc stops" in shell.status
         assert "routing: 2 agents, waits for you" in shell.status
 
 
 @pytest.mark.parametrize(
     ("key", "verdict"),
-    [("y", StartAgents()), ("enter", StartAgents()), ("n", AnswerAlone()), ("escape", AnswerAlone())],
+    [("y", StartAgents()), ("enter", StartAgents()), ("n", AnswerAlone())],
 )
 async def test_a_key_on_an_empty_line_decides(shell: Shell, key: str, verdict: StartAgents | AnswerAlone) -> None:
     conversation = await routed(shell)
@@ -81,11 +81,13 @@ async def test_what_is_being_written_answers_nothing(shell: Shell) -> None:
     assert conversation.routing.answers == []
 
 
-async def test_the_second_esc_stops_the_run(shell: Shell) -> None:
+@pytest.mark.parametrize("focus", [False, True])
+async def test_esc_stops_the_run_and_no_model_is_asked(shell: Shell, focus: bool) -> None:
     conversation = await routed(shell)
-    await shell.press("escape", until=lambda: conversation.routing.answers)
-    conversation.become(AwaitingLlm(2, RUN, Requesting()))
+    if focus:
+        await shell.press("up", until=lambda: panel(shell).has_focus)
     await shell.press("escape", until=lambda: conversation.cancelled == 1)
+    assert conversation.routing.answers == []
 
 
 async def test_an_agent_is_dropped_and_the_rest_start(shell: Shell) -> None:
