@@ -31,6 +31,7 @@ from engine.providers.guide.understand import (
 )
 from tools.wording import pluralize
 
+ASK_USER = "ask_user"
 _TRANSIENT = re.compile(r"^\s*\[.*\]\s*$", re.DOTALL)
 """Pattern of a text that Phoenix itself added to the user's text or tool results (SPEC UNI-33)."""
 
@@ -171,7 +172,7 @@ def test_totals(text: str) -> str:
 
 
 ROUNDS = 3
-"""Tool rounds of one turn; the longest plan (describe) needs two."""
+"""Tool rounds of one turn; the longest plan (tests) needs three."""
 FILES_AT_ONCE = 8
 """Files read for one request."""
 
@@ -224,7 +225,13 @@ class ThinkStep(Struct, frozen=True):
     thoughts: str
 
 
-PlanStep: TypeAlias = ReadStep | ListStep | SearchStep | BashStep | WriteStep | PatchStep | ThinkStep
+class AskStep(Struct, frozen=True):
+    """ask_user before a command that the person did not write."""
+
+    command: str
+
+
+PlanStep: TypeAlias = AskStep | ReadStep | ListStep | SearchStep | BashStep | WriteStep | PatchStep | ThinkStep
 
 TEST_COMMANDS: tuple[tuple[str, str], ...] = (
     ("pyproject.toml", "python -m pytest -q"),
@@ -243,8 +250,8 @@ TELLING_FILES = (
 """Files that describe a project, in the order read."""
 
 
-def next_steps(request: GuideRequest, dialogue: Dialogue) -> tuple[PlanStep, ...]:
-    """The calls of the next round; empty when it is time to answer."""
+def next_steps(request: GuideRequest, dialogue: Dialogue, *, asks: bool = False) -> tuple[PlanStep, ...]:
+    """The calls of the next round; empty when it is time to answer. With `asks` there is a person who can be asked."""
     done = len(dialogue.rounds)
     if done >= ROUNDS:
         return ()
@@ -259,18 +266,31 @@ def next_steps(request: GuideRequest, dialogue: Dialogue) -> tuple[PlanStep, ...
                 case _:
                     return ()
         case RunTests():
-            match len(dialogue.rounds):
-                case 0:
-                    return (ListStep(),)
-                case 1:
-                    command = test_command(_find_files(dialogue))
-                    return (BashStep(command, slow=True),) if command else ()
-                case _:
-                    return ()
+            return _test_steps(dialogue, asks=asks)
         case WriteRequest(path, content) if done == 1 and _unread(dialogue):
             return (ReadStep(path), WriteStep(path, content))
         case _:
             return () if done else _first(request)
+
+
+def _test_steps(dialogue: Dialogue, *, asks: bool) -> tuple[PlanStep, ...]:
+    """List the files, ask about the command that they point to, and run it on a yes."""
+    if not dialogue.rounds:
+        return (ListStep(),)
+    command, last = test_command(_find_files(dialogue)), dialogue.rounds[-1]
+    if not command or (len(dialogue.rounds) > 1 and not (last and is_yes(last[0]))):
+        return ()
+    return (AskStep(command),) if asks and len(dialogue.rounds) == 1 else (BashStep(command, slow=True),)
+
+
+RUN_IT = "Run it"
+LEAVE_IT = "Leave it"
+_YES = re.compile(rf'="(?:{RUN_IT}|yes|y)"\s*$', re.IGNORECASE)
+
+
+def is_yes(call: Answered) -> bool:
+    """True for the answer of ask_user that lets a command run."""
+    return call.name == ASK_USER and not call.is_error and _YES.search(call.text) is not None
 
 
 def _first(request: GuideRequest) -> tuple[PlanStep, ...]:

@@ -8,6 +8,7 @@ import re
 import uuid
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
+from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import assert_never
 
@@ -17,7 +18,11 @@ from msgspec import Struct
 from engine.machine.messages import Block, StopReason, TextBlock, ToolUseBlock, Usage
 from engine.ports import ModelInfo, ModelReply, ModelRequest, ProviderError, StreamItem, TextDelta, ToolCallDelta
 from engine.providers.guide.plan import (
+    ASK_USER,
+    LEAVE_IT,
+    RUN_IT,
     Answered,
+    AskStep,
     BashStep,
     Dialogue,
     FileCount,
@@ -58,7 +63,7 @@ from engine.providers.guide.understand import (
     WriteRequest,
     understand,
 )
-from tools.contract import JsonObject, ToolSpec
+from tools.contract import JsonObject, JsonValue, ToolSpec
 from tools.wording import pluralize
 
 LONGEST_LINE = 300
@@ -102,6 +107,9 @@ _KINDS = {
     ".c": "C", ".h": "C", ".cpp": "C++", ".java": "Java", ".kt": "Kotlin", ".rb": "Ruby", ".php": "PHP",
     ".sh": "Shell", ".html": "HTML", ".css": "CSS", ".sql": "SQL", ".md": "Markdown", ".swift": "Swift",
 }  # fmt: skip
+LONGEST_PURPOSE = 400
+"""Characters of a paragraph that are shown whole."""
+_SENTENCE_END = re.compile(r"[.!?:](?=\s|$)")
 _PROSE = re.compile(r"^[A-Za-z*_`\"'(].{20,}")
 
 
@@ -166,7 +174,18 @@ def _identity(read: dict[str, list[str]]) -> tuple[str, str]:
                 return title, purpose
     readme = next((lines for name, lines in read.items() if name.startswith("README")), list[str]())
     heading = next((line.lstrip("# ").strip() for line in readme if line.startswith("#")), "")
-    return heading, next((line.strip() for line in readme if _PROSE.match(line)), "")
+    return heading, _first_sentences(readme)
+
+
+def _first_sentences(lines: Sequence[str]) -> str:
+    """The first paragraph of prose, whole; of a long one its first sentences."""
+    start = next((number for number, line in enumerate(lines) if _PROSE.match(line)), len(lines))
+    paragraph = " ".join(line.strip() for line in takewhile(str.strip, lines[start:]))
+    if len(paragraph) <= LONGEST_PURPOSE:
+        return paragraph
+    ends = [end.end() for end in _SENTENCE_END.finditer(paragraph) if end.end() <= LONGEST_PURPOSE]
+    first = ends[-1] if ends else next((end.end() for end in _SENTENCE_END.finditer(paragraph)), len(paragraph))
+    return paragraph[:first]
 
 
 def _manifest(name: str, text: str) -> tuple[str, str]:
@@ -197,7 +216,8 @@ ABILITIES = """\
 | `list files`, `ls src`, `list *.py` | list them |
 | `read README.md` and other files, `what's in setup.cfg` | show them |
 | `search TODO in *.py` | search the files |
-| `run make lint`, `!git log -3`, `run the tests` | run it, after your yes |
+| `run make lint`, `!git log -3` | run it, in the sandbox or after your yes |
+| `run the tests` | find the command, and run it after your yes |
 | `what changed in git` | show status and diff |
 | `replace old with new in FILE` | patch the file, after your yes |
 | `write FILE with CONTENT` (or a code block) | write it, after your yes |
@@ -367,7 +387,9 @@ def _describe_matches(text: str, glob: str, answer: str) -> str:
 def _tests(dialogue: Dialogue) -> str:
     if len(dialogue.rounds) < 2:
         return "I found no sign of how this project is tested. Say `run COMMAND` with the command you use."
-    call = dialogue.rounds[1][0]
+    call = dialogue.rounds[-1][0]
+    if call.name == ASK_USER:
+        return "The tests were not run."
     totals = test_totals(call.text)
     verdict = "The tests did not pass" if call.is_error else "The tests ran"
     return f"{verdict}{f': {totals}' if totals else ''}.\n\n{_output(call)}"
@@ -399,6 +421,8 @@ class PlannedCall(Struct, frozen=True):
 def make_call(step: PlanStep) -> PlannedCall:
     """The call that carries out `step`."""
     match step:
+        case AskStep(command):
+            return PlannedCall(ASK_USER, {"questions": [_ask_to_run(command)]}, f"asking about {code(command)}")
         case ReadStep(path):
             return PlannedCall("read_file", {"path": path}, f"reading {code(path)}")
         case ListStep(folder, glob):
@@ -421,6 +445,14 @@ def make_call(step: PlanStep) -> PlannedCall:
             return PlannedCall("think", {"thoughts": thoughts}, "noting a thought")
         case _:
             assert_never(step)
+
+
+def _ask_to_run(command: str) -> JsonObject:
+    options: list[JsonValue] = [
+        {"label": RUN_IT, "description": "in the sandbox, as far as this system has one"},
+        {"label": LEAVE_IT, "description": "nothing runs"},
+    ]
+    return {"question": f"Run {command} to test this project?", "header": "Tests", "options": options}
 
 
 def missing_tools(calls: Sequence[PlannedCall], tools: Sequence[ToolSpec]) -> list[str]:
@@ -477,7 +509,8 @@ class GuideProvider:
             if self._strict:
                 raise ProviderError(NOT_UNDERSTOOD_SENTENCE, kind="not_understood", retryable=False)
             return _sign(NOT_UNDERSTOOD), ()
-        calls = tuple(make_call(step) for step in next_steps(intent, dialogue))
+        asks = any(spec.name == ASK_USER for spec in request.tools)
+        calls = tuple(make_call(step) for step in next_steps(intent, dialogue, asks=asks))
         missing = missing_tools(calls, request.tools)
         if missing:
             names = ", ".join(code(name) for name in missing)

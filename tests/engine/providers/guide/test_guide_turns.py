@@ -13,7 +13,17 @@ from hypothesis import strategies as st
 
 from engine.machine.messages import Role, StopReason, TextBlock, ToolResultBlock, ToolUseBlock, Usage
 from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError, TextDelta
-from engine.providers.guide.plan import ROUNDS, file_count, goes_on
+from engine.providers.guide.plan import (
+    ROUNDS,
+    Answered,
+    AskStep,
+    BashStep,
+    Dialogue,
+    PlanStep,
+    file_count,
+    goes_on,
+    next_steps,
+)
 from engine.providers.guide.provider import SIGNATURE, GuideProvider
 from engine.providers.guide.understand import (
     CountLines,
@@ -187,6 +197,29 @@ async def test_running_the_tests_finds_the_command_and_gives_the_totals(reposito
     done = await turn("run the tests", repository)
     assert done.calls == ["list_files", "bash"]
     assert done.answer.startswith("The tests did not pass: 2 passed, 1 failed.")
+
+
+def asked_to_run(answer: str, is_error: bool = False) -> tuple[PlanStep, ...]:
+    listed = Answered("list_files", "{}", "Makefile", is_error=False)
+    asked = Answered("ask_user", "{}", f'"Run make test to test this project?"="{answer}"', is_error)
+    return next_steps(RunTests(), Dialogue("run the tests", (), ((listed,), (asked,))), asks=True)
+
+
+def test_where_a_person_can_be_asked_the_tests_run_after_a_yes_alone() -> None:
+    listed = Answered("list_files", "{}", "Makefile", is_error=False)
+    assert next_steps(RunTests(), Dialogue("run the tests", (), ((listed,),)), asks=True) == (AskStep("make test"),)
+    assert asked_to_run("Run it") == asked_to_run("yes") == (BashStep("make test", slow=True),)
+    assert asked_to_run("Leave it") == asked_to_run("not yet") == asked_to_run("Run it", is_error=True) == ()
+
+
+async def test_the_purpose_of_a_project_ends_with_a_sentence(repository: Path) -> None:
+    (repository / "pyproject.toml").unlink()
+    readme = repository / "README.md"
+    readme.write_text("# Ducks\n\nA small library that counts ducks\non a pond. It is fast.\n\nMore of it.\n")
+    done = await turn("what is this project?", repository)
+    assert "**Ducks**: A small library that counts ducks on a pond. It is fast.\n" in done.answer
+    readme.write_text(f"# Ducks\n\nIt counts ducks on a pond. {'It goes on ' * 60}and on. The end is here.\n")
+    assert "**Ducks**: It counts ducks on a pond.\n" in (await turn("what is this project?", repository)).answer
 
 
 async def test_every_answer_says_that_no_model_is_behind_it(repository: Path) -> None:
