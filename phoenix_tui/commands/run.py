@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from engine.executor.requests import ENGINE_ERRORS
 from engine.ports import ConversationChanges
-from phoenix_tui.features.catalogue import BY_NAME, SlashCommand, closest, split_command
+from phoenix_tui.features.catalogue import BY_NAME, SlashCommand, closest, find_tab, split_command
 from phoenix_tui.features.custom_commands import is_custom
 from phoenix_tui.features.use_log import UseLog, command_key
 from phoenix_tui.keys.active_keys import key
@@ -52,6 +52,8 @@ class CommandContext(Struct, frozen=True):
     """Choices made before."""
     offered: list[str] = msgspec.field(default_factory=list[str])
     """Conversation that Enter on an empty line opens: it was open when Phoenix ended unexpectedly."""
+    tabs: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    """Tab that was turned to last, by the command of its group."""
     undo: list[UndoStep] = msgspec.field(default_factory=list[UndoStep])
     """Steps that u in the list undoes, the newest last."""
 
@@ -97,6 +99,7 @@ async def run_command(ctx: CommandContext, name: str, argument: str) -> bool:
         near = closest(name)
         ctx.tell(f"There is no /{name}.{f' Did you mean /{near}?' if near else ' /help lists all.'}", bad=True)
         return False
+    found = find_tab(name, argument)
     run = await load_function(command)
     if command.is_long:
         let_keys_in()
@@ -108,7 +111,11 @@ async def run_command(ctx: CommandContext, name: str, argument: str) -> bool:
         )
         return True
     try:
-        await run(ctx, argument)
+        if found is None:
+            await run(ctx, argument)
+        else:
+            show_tabs = (await load("phoenix_tui.commands.tabs")).show_tabs
+            await show_tabs(ctx, *found)
     except ENGINE_ERRORS as error:
         ctx.tell(str(error), bad=True)
     return True

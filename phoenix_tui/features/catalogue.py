@@ -41,7 +41,7 @@ class SlashCommand(Struct, frozen=True):
     typed whole; no list names it.
     """
     tab: str = ""
-    """Tab of that command's sheet that it opens; empty: it does something else."""
+    """Title of the tab that it opens of that command's sheet, or of its own; empty: it opens none."""
     in_agents: bool = True
     """False when it would change a transcript that belongs to a parent's call."""
 
@@ -135,13 +135,14 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         run="profiles.show_profiles",
         in_lines="choose the profile of new conversations",
     ),
-    SlashCommand("plan", "show the approved plan, or begin plan mode; on, off", "work", "on|off"),
+    SlashCommand("plan", "show the approved plan, or begin plan mode; on, off", "work", "on|off", tab="Plan"),
     SlashCommand(
         "permissions",
         "choose what runs without asking; rules: list the rules",
         "settings",
         "MODE|rules",
         aliases=("mode",),
+        tab="Mode",
     ),
     SlashCommand(
         "extensions",
@@ -154,6 +155,7 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         "tokens and cost of this conversation and its last run; runs: of each run",
         "context",
         "runs",
+        tab="This conversation",
         aliases=("status", "usage"),
     ),
     SlashCommand("jobs", "background commands: show output, stop", "work", aliases=("bashes", "ps")),
@@ -254,7 +256,7 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         aliases=("todos",),
         run="tasks.todo",
         shown_in="plan",
-        tab="todo",
+        tab="Todo list",
     ),
     SlashCommand(
         "tasks",
@@ -264,10 +266,16 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         in_lines="task board; /tasks 2 reads task 2; "
         "behind the number done, pending, running, failed, edit TEXT, delete",
         shown_in="plan",
-        tab="tasks",
+        tab="Task board",
     ),
     SlashCommand(
-        "track", "tracking for the task board: on, off, now", "work", "on|off|now", run="tasks.track", shown_in="plan"
+        "track",
+        "tracking for the task board: on, off, now",
+        "work",
+        "on|off|now",
+        run="tasks.track",
+        shown_in="plan",
+        tab="Task board",
     ),
     SlashCommand(
         "sandbox",
@@ -275,7 +283,7 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         "settings",
         "off|workspace|read-only",
         shown_in="permissions",
-        tab="sandbox",
+        tab="Sandbox",
     ),
     SlashCommand(
         "rules",
@@ -283,7 +291,7 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         "settings",
         in_lines="permission rules: remove, move; /rules TOOL(PATTERN) adds one, /rules undo undoes the last change",
         shown_in="permissions",
-        tab="rules",
+        tab="Rules",
     ),
     SlashCommand(
         "skills",
@@ -291,7 +299,7 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         "extensions",
         run="extensions.show_skills",
         shown_in="extensions",
-        tab="skills",
+        tab="Skills",
     ),
     SlashCommand(
         "commands",
@@ -299,7 +307,7 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         "extensions",
         run="extensions.show_commands",
         shown_in="extensions",
-        tab="commands",
+        tab="Commands",
     ),
     SlashCommand(
         "hooks",
@@ -307,7 +315,7 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         "extensions",
         run="extensions.hooks",
         shown_in="extensions",
-        tab="hooks",
+        tab="Hooks",
     ),
     SlashCommand(
         "mcp",
@@ -315,7 +323,7 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         "extensions",
         run="mcp.show_servers",
         shown_in="extensions",
-        tab="mcp",
+        tab="MCP",
     ),
     SlashCommand(
         "lsp",
@@ -324,7 +332,7 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         "NAME",
         run="extensions.language_servers",
         shown_in="extensions",
-        tab="lsp",
+        tab="Language servers",
     ),
     SlashCommand(
         "trust",
@@ -332,7 +340,7 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         "extensions",
         run="trust.show_trust",
         shown_in="extensions",
-        tab="trust",
+        tab="Trust",
     ),
     SlashCommand(
         "stats",
@@ -342,7 +350,7 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         in_lines="tokens and cost of all conversations; "
         "/stats day 30: by day, model, project, conversation, tool, agent",
         shown_in="cost",
-        tab="stats",
+        tab="Statistics",
     ),
     SlashCommand(
         "trace",
@@ -350,7 +358,7 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         "context",
         in_lines="the calls of the newest run, with time, tokens and cost",
         shown_in="cost",
-        tab="trace",
+        tab="Trace",
     ),
     SlashCommand(
         "debug",
@@ -500,6 +508,7 @@ SECTION: Final = _group(LISTED)
 """Heading of the group of a listed command."""
 BY_NAME: Final[dict[str, SlashCommand]] = {one.name: one for one in COMMANDS}
 LINE_COMMANDS: Final[dict[str, SlashCommand]] = {one.name: one for one in REGISTRY if one.only != "screen"}
+BY_ANY_NAME: Final[dict[str, SlashCommand]] = {one.name: one for one in REGISTRY}
 ALIASES: Final[dict[str, str]] = dict(sorted((alias, one.name) for one in REGISTRY for alias in one.aliases))
 _COMMAND: Final = re.compile(r"/[A-Za-z][A-Za-z-]*+([^\w./].*)?")
 """Letters and dashes, and behind them other signs that no path has there."""
@@ -529,6 +538,27 @@ def split_command(text: str) -> tuple[str, str]:
     """Name and argument of `/name argument`; the name that Phoenix has for it."""
     name, _, argument = text.strip().removeprefix("/").partition(" ")
     return ALIASES.get(name.lower(), name.lower()), argument.strip()
+
+
+def tabs_of(group: str) -> Sequence[SlashCommand]:
+    """Commands whose sheets are the tabs of this command's sheet, in their order; empty where it has no tabs."""
+    titles = dict.fromkeys(one.tab for one in REGISTRY if one.tab and group == (one.shown_in or one.name))
+    return [next(one for one in REGISTRY if one.tab == title) for title in titles]
+
+
+def find_tab(name: str, argument: str) -> tuple[str, str] | None:
+    """The sheet with tabs and the tab that a typed command opens, by the names of their commands; None for a command
+    that does something else. The tab is empty for the one in use, which a listed command opens without an argument.
+    """
+    command = BY_ANY_NAME.get(name)
+    tabs = tabs_of(command.shown_in or name) if command is not None else ()
+    if command is None or not tabs:
+        return None
+    if command.shown_in:
+        same = [one.name for one in tabs if one.tab == command.tab]
+        return (command.shown_in, same[0]) if same and not argument else None
+    wanted = ALIASES.get(argument.lower(), argument.lower())
+    return (name, wanted) if wanted in {"", *(one.name for one in tabs)} else None
 
 
 def closest(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -11,7 +12,15 @@ from msgspec.structs import replace
 from engine.executor.requests import EngineError
 from engine.records import PermissionMode
 from engine.records.tracked_tasks import TaskBoardView, TaskStatus, TrackedTask, TrackingStatus
-from phoenix_tui.features.front_end import FrontEnd, Option, require_accepted
+from phoenix_tui.features.front_end import (
+    TAKE,
+    FrontEnd,
+    ListPage,
+    Option,
+    PageAction,
+    PageRow,
+    require_accepted,
+)
 from phoenix_tui.features.permissions import use_mode
 from phoenix_tui.text.task_text import (
     HOW_ON,
@@ -328,6 +337,11 @@ def how_it_is(status: TrackingStatus) -> str:
 
 
 USAGE: Final = "/todo add TEXT, done N, drop N, edit N TEXT, clear; without a word it shows the list."
+NO_ITEMS: Final = (
+    "Steps of the work at hand: the agent writes them for long tasks, you can change all of them. "
+    "{way} adds the first one."
+)
+CHANGED: Final = "The list changed in the meantime; look at it again."
 NO_LIST: Final = "There is no todo list here; /todo add TEXT begins one."
 NO_TEXT: Final = "Say what is to be done: /todo add TEXT."
 HEADING: Final = "Todo list"
@@ -340,7 +354,7 @@ async def todo(front: FrontEnd, argument: str) -> None:
     rest = rest.strip()
     match word:
         case "":
-            show_todos(front)
+            await front.show(TodoPage(front).read)
         case "add":
             await add_item(front, rest)
         case "clear":
@@ -357,13 +371,48 @@ def todos_in_view(front: FrontEnd) -> TodoList:
     return front.conversation.todos.now if front.conversation is not None else TodoList()
 
 
-def show_todos(front: FrontEnd) -> None:
-    """Show all of the list, numbered."""
-    todos = todos_in_view(front)
-    if not todos.items:
-        front.tell(NO_LIST)
-    else:
-        front.read(f"{HEADING} {todos.progress}", "\n".join(lines_of(todos.items)), hang=len("1. [ ] "))
+class TodoPage:
+    """The todo list, each item with its actions."""
+
+    def __init__(self, front: FrontEnd) -> None:
+        self._front = front
+
+    async def read(self) -> ListPage:
+        """List the items."""
+        todos = todos_in_view(self._front)
+        items = zip(lines_of(todos.items), todos.items, strict=True)
+        hints = (("todo_add", "adds"), ("todo_done", "done"), ("todo_edit", "edits"), ("todo_drop", "drops"))
+        return ListPage(
+            HEADING,
+            tuple(self._row(place, line, item) for place, (line, item) in enumerate(items)),
+            hints,
+            NO_ITEMS.format(way=self._front.name_way("todo_add", "/todo add TEXT")),
+            actions=(PageAction(self._add, "todo_add"),),
+            follows=True,
+        )
+
+    def _row(self, place: int, line: str, item: TodoItem) -> PageRow:
+        def act(word: str, keys: str, words: str) -> PageAction:
+            return PageAction(partial(self._change, place, item, word), keys, words)
+
+        actions = (
+            act("done", "todo_done", "Done" if item.is_open else "Open again"),
+            act("edit", "todo_edit", "Edit"),
+            act("drop", "todo_drop", "Drop"),
+        )
+        return PageRow("", str(place), line, "", spoken=item.line, name=item.content, actions=actions)
+
+    async def _add(self) -> str:
+        await add_item(self._front, "")
+        return ""
+
+    async def _change(self, place: int, item: TodoItem, word: str) -> str:
+        """Change an item, unless the list became another one meanwhile."""
+        items = todos_in_view(self._front).items
+        if place >= len(items) or items[place].content != item.content:
+            raise EngineError(CHANGED)
+        await change_item(self._front, word, place)
+        return ""
 
 
 async def add_item(front: FrontEnd, text: str) -> None:
@@ -432,21 +481,48 @@ async def _replace(conversation: Conversation, seen: TodoList, items: tuple[Todo
 
 
 PLAN_HEADING: Final = "Approved plan"
-NO_PLAN: Final = "Plan mode is on; the agent has proposed no plan yet. /plan off leaves plan mode."
+NO_PLAN: Final = (
+    "For work to agree on first: in plan mode the agent only reads, and proposes a plan. You approve, edit or refuse "
+    "it; the approved plan stands here."
+)
+IN_PLAN_MODE: Final = (
+    "Plan mode is on: say what you want. The agent reads and proposes a plan; nothing is changed before."
+)
 NO_PLAN_WAITS: Final = "No plan waits for an answer here."
 BEGUN: Final = "Plan mode: the agent reads and proposes a plan; nothing is changed before you approve it."
-PLAN_USAGE: Final = "/plan shows the approved plan, or begins plan mode where there is none; /plan on, off, edit."
+PLAN_USAGE: Final = (
+    "/plan shows plan, todo list and task board; /plan on and off switch plan mode, /plan edit changes a plan."
+)
+
+
+class PlanPage:
+    """Plan mode while there is no approved plan, and the way in and out."""
+
+    def __init__(self, front: FrontEnd) -> None:
+        self._front = front
+
+    async def read(self) -> ListPage:
+        """Say how plan mode is."""
+        is_on = self._front.mode is PermissionMode.PLAN
+        switch = PageAction(self._switch, TAKE, "Leave plan mode" if is_on else "Begin plan mode")
+        hints = ((TAKE, "leaves plan mode" if is_on else "begins plan mode"),)
+        return ListPage("Plan", (), hints, IN_PLAN_MODE if is_on else NO_PLAN, actions=(switch,), menu="Plan mode:")
+
+    async def _switch(self) -> str:
+        is_on = self._front.mode is PermissionMode.PLAN
+        await use_mode(self._front, PermissionMode.ASK if is_on else PermissionMode.PLAN)
+        return ""
 
 
 async def plan(front: FrontEnd, word: str) -> None:
-    """Show the approved plan; without one begin plan mode."""
+    """Show the approved plan, or how plan mode is; `on` begins it, `off` leaves it."""
     approved = front.conversation.record.plan if front.conversation is not None else ""
     match word:
         case "" if approved:
             front.read(PLAN_HEADING, clean(approved))
-        case "" if front.mode is PermissionMode.PLAN:
-            front.tell(NO_PLAN)
-        case "" | "on":
+        case "":
+            await front.show(PlanPage(front).read)
+        case "on":
             await use_mode(front, PermissionMode.PLAN)
             front.tell(BEGUN)
         case "off":

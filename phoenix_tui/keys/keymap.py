@@ -43,6 +43,7 @@ class Scope(StrEnum):
     BLOCKS = "Blocks of the conversation"
     ROWS = "Sheets with rows"
     TYPED = "Sheets with a search line"
+    TABS = "Sheets with tabs"
     PEEK = "Preview of a conversation"
     APPROVALS = "Pending approvals"
     RULES = "Permission rules"
@@ -245,6 +246,8 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("typed_down", "down,ctrl+n", "move(1)", "down", T),
     Key("typed_page_up", "pageup", "page(-1)", "page up", T),
     Key("typed_page_down", "pagedown", "page(1)", "page down", T),
+    Key("tab_next", "tab,ctrl+pagedown", "tab(1)", "next tab", Scope.TABS),
+    Key("tab_previous", "shift+tab,ctrl+pageup", "tab(-1)", "previous tab", Scope.TABS),
     Key("peek_up", "up", "scroll(-1)", "scroll up", Scope.PEEK),
     Key("peek_down", "down", "scroll(1)", "scroll down", Scope.PEEK),
     Key("peek_page_up", "pageup", "scroll(-10)", "ten rows up", Scope.PEEK),
@@ -458,7 +461,9 @@ def bindings(scope: Scope, *only: str, **actions: str) -> list[BindingType]:
     ]
 
 
-GENERAL: Final = frozenset({Scope.APP, Scope.WORKSPACE, Scope.COMPOSER, Scope.ROWS, Scope.TYPED, Scope.READING})
+GENERAL: Final = frozenset({
+    *(Scope.APP, Scope.WORKSPACE, Scope.COMPOSER, Scope.ROWS, Scope.TYPED, Scope.TABS, Scope.READING)
+})  # fmt: skip
 """Scopes whose keys say little of where one is."""
 SHEETS: Final = frozenset({Scope.ROWS, Scope.TYPED, Scope.READING})
 

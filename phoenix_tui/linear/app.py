@@ -13,7 +13,14 @@ from engine.executor.requests import ENGINE_ERRORS, ApprovalAnswer, ApprovalChoi
 from engine.machine.states import Errored
 from engine.run_options import Effort
 from engine.updates import Question
-from phoenix_tui.features.catalogue import LINE_COMMANDS, is_command, split_command
+from phoenix_tui.features.catalogue import (
+    LINE_COMMANDS,
+    SlashCommand,
+    find_tab,
+    is_command,
+    split_command,
+    tabs_of,
+)
 from phoenix_tui.features.composing import remember
 from phoenix_tui.features.custom_commands import is_custom, question
 from phoenix_tui.features.run_limits import caps_for
@@ -45,9 +52,25 @@ async def run_command(ctx: LinearContext, name: str, argument: str) -> None:
         near = near_names(name, LINE_COMMANDS, 1, 0.5)
         ctx.say(f"There is no /{name}.{f' Did you mean /{near[0]}?' if near else ' /help lists all.'}")
         return
+    found = find_tab(name, argument)
+    if found is not None:
+        group, tab = found
+        command = LINE_COMMANDS[tab] if tab else await choose_tab(ctx, group)
+        argument = ""
+    if command is None:
+        return
     module, function = command.locate("linear")
     run: LineCommand = getattr(await load(module), function)
     await run(ctx, argument)
+
+
+async def choose_tab(ctx: LinearContext, group: str) -> SlashCommand | None:
+    """Ask for one of the sheets of a command by its number."""
+    from phoenix_tui.features.tabs import title_of  # noqa: PLC0415 - seldom used
+
+    tabs = tabs_of(group)
+    chosen = await ctx.choose(f"/{group}:", [f"{title_of(tab, ctx)}: {tab.in_lines or tab.meaning}" for tab in tabs])
+    return tabs[chosen] if chosen is not None else None
 
 
 AGAIN: Final = 3.0

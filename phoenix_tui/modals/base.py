@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import ClassVar, Final, Generic, TypeVar, cast
 
@@ -100,6 +101,7 @@ class Sheet(ModalScreen[Result], PhoenixScreen[Result], Generic[Result]):
         & > .sheet > * { max-width: 120; }
         & > .sheet > LineInput { max-width: 118; }
         &.-whole > .sheet > * { max-width: 100%; }
+        &.-tabbed > .sheet { border-top: none; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -108,6 +110,10 @@ class Sheet(ModalScreen[Result], PhoenixScreen[Result], Generic[Result]):
     ]
     WHOLE: ClassVar[bool] = False
     """True when it needs all the width there is, such as for code side by side."""
+    KEPT: ClassVar[tuple[str, ...]] = ()
+    """Fields that stay as they are while another tab of its group is shown."""
+    show_tab: Callable[[int], None] | None = None
+    """Leaves for the tab so many places on, where it is one of several."""
     _was_covered = False
     _opener: Opener | None = None
     """Work that shows this sheet, and goes on with its result."""
@@ -128,6 +134,8 @@ class Sheet(ModalScreen[Result], PhoenixScreen[Result], Generic[Result]):
         self.set_class(self.WHOLE, "-whole")
         for sheet in self.query(".sheet"):
             sheet.styles.margin = (0, 0, 1, self._left)
+        for row in self.query(".tabs"):
+            row.styles.margin = (0, 0, 0, self._left)
 
     @on(events.ScreenSuspend)
     @on(events.ScreenResume)
@@ -149,8 +157,8 @@ class Sheet(ModalScreen[Result], PhoenixScreen[Result], Generic[Result]):
             return AwaitComplete()
         for above in reversed(stack[stack.index(self) + 1 :]):
             above.dismiss()
-        if result and self._opener is not None and self.key_order is not None:
-            self.key_order.hold(self._opener, may_work=True)
+        if result:
+            self._hold_keys()
         return super().dismiss(result)
 
     def on_resize(self) -> None:
@@ -192,6 +200,20 @@ class Sheet(ModalScreen[Result], PhoenixScreen[Result], Generic[Result]):
         workspace = self.app.screen_stack[0]
         if self.is_current and isinstance(workspace, PhoenixScreen):
             workspace.show_esc_hint(self.esc_hint)
+
+    def action_tab(self, by: int) -> None:
+        """Show the next or the previous tab."""
+        if self.show_tab is not None:
+            self.show_tab(by)
+
+    def give_way(self) -> None:
+        """Close for another sheet, for which the keys behind this one wait."""
+        self._hold_keys()
+        self.dismiss(None)
+
+    def _hold_keys(self) -> None:
+        if self._opener is not None and self.key_order is not None:
+            self.key_order.hold(self._opener, may_work=True)
 
     def action_close(self) -> None:
         """Leave without an answer."""

@@ -11,7 +11,7 @@ from textual.content import Content
 from engine.executor.requests import ENGINE_ERRORS
 from phoenix_tui.features.front_end import FrontEnd, ListPage, PageAction, PageReader, PageRow
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.keymap import KEYS_BY_ID, Scope, bindings
+from phoenix_tui.keys.keymap import KEYS, KEYS_BY_ID, Scope, bindings
 from phoenix_tui.modals.rows_sheet import LEAST_WORDS, SIGN, RowsSheet
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.bases import run_latest
@@ -39,8 +39,11 @@ class PageSheet(RowsSheet):
         self._drawn: dict[tuple[str, int, int], list[Content]] = {}
         """Rows that are not chosen: of 2,000, all but two stay the same at a key."""
         super().__init__(page.title, page.rows, hint(*page.hints), current=page.current, empty=page.empty)
-        scopes = {KEYS_BY_ID[name].scope for name, _ in page.hints} - {Scope.ROWS}
-        self._bindings = BindingsMap.merge([self._bindings, *(BindingsMap(bindings(one)) for one in scopes)])
+        hinted = {name: KEYS_BY_ID[name].scope for name, _ in page.hints if KEYS_BY_ID[name].scope is not Scope.ROWS}
+        for scope in set(hinted.values()):
+            names = [key.id for key in KEYS if key.scope is scope and (not key.action or key.id in hinted)]
+            own = BindingsMap(bindings(scope, *names, **dict.fromkeys(hinted, "")))
+            self._bindings = BindingsMap.merge([self._bindings, own])
 
     def begin(self) -> None:
         """Draw and take the keys, and follow what happens."""
@@ -110,6 +113,7 @@ class PageSheet(RowsSheet):
 
     def _draw_again(self) -> None:
         self._entries = self._found = self.page.rows
+        self._heading, self._hint, self._empty = self.page.title, hint(*self.page.hints), self.page.empty
         self._drawn.clear()
         self._chosen = max(min(self._chosen, len(self._entries) - 1), 0)
         if self.is_attached:

@@ -154,7 +154,7 @@ class RowsSheet(Sheet[str]):
         return max(self.size.height * 85 // 100 - CHROME - remark, 3)
 
     def _draw(self) -> None:
-        place = f"{self._chosen + 1} / {len(self._found)}" if self._found else "0"
+        place = f"{self._chosen + 1} / {len(self._found)}" if self._found else "0" if self._entries else ""
         self.query_one("#heading", Static).update(heading(self._heading, self._hint, self.measure, place))
         self.query_one("#rows", Static).update(self._rows())
         remark = self.query_one("#remark", Static)
@@ -200,6 +200,8 @@ class RowsSheet(Sheet[str]):
 
     def _words_width(self) -> int:
         longest = max(self._format_name(one).cell_length for one in self._found)
+        if not any(one.meaning or one.remark for one in self._found):
+            return max(min(longest, self.measure - SIGN - GAP), LEAST_WORDS)
         return max(min(longest, MOST_WORDS, (self.measure - SIGN) * 45 // 100), LEAST_WORDS)
 
     def _row(self, entry: PageRow, words_width: int, *, chosen: bool) -> list[Content]:

@@ -230,6 +230,8 @@ class StatisticsSheet(Sheet[None]):
         *bindings(Scope.STATISTICS),
     ]
 
+    KEPT: ClassVar[tuple[str, ...]] = ("_page", "_days", "_reports")
+
     def __init__(self, api: StatisticsStore, now: float, *, page: str = "", plain: bool = False) -> None:
         super().__init__()
         self._api = api

@@ -25,7 +25,9 @@ async def test_a_list_is_read_out_and_changed_by_numbers(claude: Claude) -> None
     async with in_lines(phoenix, columns=200) as running:
         running.type("go\r")
         await running.shows("Tool todo_write", "1. [x] Read the code", "2. [>] Run the tests", "Assistant: Done.")
-        await running.press("/todo\r", "Todo list 1/2")
+        await running.press("/todo\r", "Todo list:", "1. [x] Read the code", "2. [>] Run the tests")
+        await running.press("2\r", "Run the tests:", "1. Done")
+        await running.press("\r", "You:")
         await running.press("/todo add Write the docs\r", "Added as item 3: Write the docs")
         await running.press("/todo done 2\r", "Done: Run the tests")
         await running.press("/todo drop 9\r", "Give the number of an item, 1 to 3: /todo drop 1.")
@@ -40,7 +42,9 @@ async def test_a_plan_is_read_out_revised_and_approved(claude: Claude) -> None:
         calls("exit_plan", plan=PLAN), calls("exit_plan", "toolu_2", plan="# Less"), says("On it.")
     )
     async with in_lines(phoenix, columns=200) as running:
-        await running.press("/plan\r", "Plan mode: the agent reads and proposes a plan")
+        await running.press("/plan\r", "1. Plan: ", "2. Todo list: ", "3. Task board: ")
+        await running.press("1\r", "in plan mode the agent only reads", "1. Begin plan mode")
+        await running.press("1\r", "Mode plan")
         running.type("go\r")
         await running.shows(
             "A plan waits for your answer.",
@@ -52,7 +56,7 @@ async def test_a_plan_is_read_out_revised_and_approved(claude: Claude) -> None:
         await running.press("4\r", "What should be different:")
         await running.press("less of it\r", "Heading: Less")
         await running.press("2\r", "Assistant: On it.")
-        await running.press("/plan\r", "Approved plan")
+        await running.press("/plan plan\r", "Approved plan")
     assert result_text(server.requests[1]).endswith("revise it and call exit_plan again: less of it")
     assert "The permission mode is now ask" in result_text(server.requests[2])
     assert rows(phoenix, "SELECT plan_text, permission_mode FROM conversations") == [("# Less", "ask")]
@@ -192,7 +196,7 @@ async def test_tracking_is_switched_by_commands(tmp_path: Path) -> None:
     phoenix = await with_board(tmp_path)
     async with in_lines(phoenix, "-r", "Retry", columns=200) as running:
         await running.press("/track off\r", "Tracking is off for this conversation; its tasks stay.")
-        await running.press("/track\r", "Tracking off · tracked 1.")
+        await running.press("/track\r", "Tasks: tracked 1 · tracking off")
         await running.press("/track on\r", "Tracking is on for this conversation: a model reads its messages")
         await running.press("/track perhaps\r", "Give on, off or now; without a word /track shows how it is.")
     assert (await phoenix.run("tasks", "Retry", "--json")).json["tracking"] is True

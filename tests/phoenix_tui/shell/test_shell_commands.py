@@ -76,7 +76,6 @@ def test_a_hidden_name_completes_when_typed_whole_and_a_beginning_leads_to_the_c
 def test_a_command_is_listed_or_belongs_to_a_listed_one() -> None:
     names = {one.name for one in LISTED}
     assert {one.shown_in for one in REGISTRY if one.shown_in} <= names
-    assert {one.name for one in REGISTRY if one.tab} <= {one.name for one in REGISTRY if one.shown_in}
     assert set(SECTION) == names
     assert all(SECTION.values())
     assert len(LISTED) == 31

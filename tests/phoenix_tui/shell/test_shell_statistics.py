@@ -126,7 +126,7 @@ async def with_tree(shell: Any, *, running: bool = False) -> tuple[FakeConversat
 
 
 async def test_without_runs_that_is_said(shell: Shell) -> None:
-    await shell.type("/trace", "space", "enter", until=lambda: "There are no runs to trace yet." in shell.toasts)
+    await shell.type("/trace", "space", "enter", shows="There are no runs to trace yet.")
 
 
 async def test_the_tree_has_time_tokens_and_cost_and_says_what_is_left_out(open_shell: Any) -> None:

@@ -229,14 +229,18 @@ async def test_a_hostile_plan_reaches_no_terminal_and_is_laid_out(open_shell: An
         assert not {"\x1b", "\x07", "\u202e"} & set(shell.text)
 
 
-async def test_the_command_shows_the_approved_plan_or_begins_plan_mode(open_shell: Any) -> None:
+async def test_the_command_shows_the_approved_plan_or_how_to_begin_plan_mode(open_shell: Any) -> None:
     async with open_shell((120, 40)) as shell:
         conversation = await shell.say("go")
-        await shell.command("/plan")
+        shell.screen.action_command("plan")
+        await shell.shows("Enter begins plan mode")
+        await shell.press("enter", shows="Enter leaves plan mode")
         assert mode_of(shell) == "plan"
+        await shell.press("enter", shows="Enter begins plan mode")
+        assert mode_of(shell) == "ask"
+        await shell.press("escape", until=lambda: shell.composer.has_focus)
+        await shell.command("/plan on")
         await shell.until(lambda: any(toast.startswith("Plan mode: the agent reads") for toast in shell.toasts))
-        await shell.command("/plan")
-        await shell.until(lambda: any("has proposed no plan yet" in toast for toast in shell.toasts))
         await shell.command("/plan off")
         assert mode_of(shell) == "ask"
         await shell.command("/plan edit")
@@ -244,7 +248,7 @@ async def test_the_command_shows_the_approved_plan_or_begins_plan_mode(open_shel
         await shell.command("/plan what")
         await shell.until(lambda: any(toast.startswith("/plan shows") for toast in shell.toasts))
         conversation.record = replace(conversation.record, plan=PLAN)
-        await shell.command("/plan")
+        shell.screen.action_command("plan")
         await shell.until(lambda: isinstance(shell.top, TextSheet))
         await shell.shows("Bound the delay")
 
@@ -281,7 +285,7 @@ async def test_a_new_list_is_shown_at_once_and_none_takes_no_row(open_shell: Ope
     engine.tasks.set(conversation.id, small_board())
     async with open_shell(size=(80, 24)) as shell:
         await open_board(shell, conversation)
-        assert "Todo list" not in shell.text
+        assert "Todo list of the agent" not in shell.text
         conversation.set_todos(SEVEN)
         await shell.shows("Todo list of the agent 3/7")
         conversation.set_todos(TodoList((TodoItem("\x1b[2Jone [bold]two[/]"),)))

@@ -1,0 +1,97 @@
+"""A group of sheets on the screen: each tab is what its own command shows, below the row of their names."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+from textual.content import Content
+
+from engine.executor.requests import ENGINE_ERRORS
+from phoenix_tui.commands.run import CommandContext, load_function
+from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
+from phoenix_tui.features.catalogue import tabs_of
+from phoenix_tui.features.tabs import title_of
+from phoenix_tui.modals.opening import Sheets
+from phoenix_tui.modals.tabs import Tabs
+from phoenix_tui.modals.text_sheet import TextSheet
+
+if TYPE_CHECKING:
+    from phoenix_tui.modals.base import PhoenixScreen, Result, Sheet
+    from phoenix_tui.widgets.notices import Notifier
+
+
+class TabSheets(Sheets):
+    """Sheets and notices of one tab. The first sheet has the row of tabs, and so has each that takes its place; a
+    notice in place of a sheet is shown as one.
+    """
+
+    def __init__(self, screen: PhoenixScreen[None], tabs: Tabs, toasts: Notifier) -> None:
+        super().__init__(screen)
+        self._tabs = tabs
+        self._toasts = toasts
+        self._kind: type[object] | None = None
+        """Class of the first sheet; None before it."""
+        self._notices: list[str] = []
+        self._reading: asyncio.Future[None] | None = None
+
+    async def show(self, sheet: Sheet[Result]) -> Result | None:
+        """Show a sheet and return its result; None after Esc, and where another tab is wanted."""
+        self._join(sheet)
+        return await super().show(sheet)
+
+    def read(self, heading: str, text: Content, hang: int = 0) -> None:
+        """Show text to read."""
+        sheet = TextSheet(heading, text, hang)
+        if self._join(sheet):
+            self._reading = self._screen.app.push_screen(sheet, wait_for_dismiss=True)
+        else:
+            super().read(heading, text, hang)
+
+    def tell(self, text: str, *, bad: bool = False) -> None:
+        """Show a notice: in the sheet if that has not come."""
+        if self._kind is None:
+            self._notices.append(text)
+        else:
+            self._toasts.tell(text, bad=bad)
+
+    async def finish(self, title: str) -> None:
+        """Wait until the tab is left."""
+        if self._kind is None:
+            self.read(title, Content("\n".join(self._notices)))
+        if self._reading is not None:
+            await self._reading
+
+    def _join(self, sheet: Sheet[Result]) -> bool:
+        """Give the row of tabs to the sheet of the tab, which may come back after one that it opened."""
+        self._kind = self._kind or type(sheet)
+        is_own = type(sheet) is self._kind and self._tabs.wanted is None
+        if is_own:
+            self._tabs.join(sheet)
+        return is_own
+
+
+async def show_tabs(ctx: CommandContext, group: str, first: str) -> None:
+    """Show the tab `first`, or the one that was turned to last, and those that are wanted after it, until one is
+    closed.
+    """
+    tabs, front = tabs_of(group), ScreenFrontEnd(ctx)
+    names = [tab.name for tab in tabs]
+    row = Tabs([], names.index(first or ctx.tabs.get(group, names[0])))
+    try:
+        while True:
+            tab, row.names = tabs[row.place], [title_of(one, front) for one in tabs]
+            sheets = TabSheets(ctx.screen, row, ctx.toasts)
+            inside = replace(ctx, sheets=sheets, toasts=sheets)
+            try:
+                await (await load_function(tab))(inside, "")
+            except ENGINE_ERRORS as error:
+                inside.tell(str(error), bad=True)
+            await sheets.finish(tab.tab)
+            if row.wanted is None:
+                return
+            row.go_on(row.wanted)
+            ctx.tabs[group] = names[row.place]
+    finally:
+        row.paint()
