@@ -236,16 +236,30 @@ LOOK_BACK: Final = 60
 """Messages in which the last answer is looked for."""
 
 
-async def run_copy(ctx: CommandContext, _: str) -> None:
-    """Copy the last answer, or the text of a stopped one."""
-    text = ctx.active.unsaved
-    if not text and ctx.active.conversation is not None:
-        found = await ctx.active.conversation.history(NEWEST, LOOK_BACK)
-        text = next((words for one in reversed(found.messages) if (words := answer(one))), "")
+async def run_copy(ctx: CommandContext, argument: str) -> None:
+    """Copy the last answer, or the text of a stopped one; `2` is the answer before it."""
+    number = int(argument) if argument.isascii() and argument.isdecimal() and len(argument) < 5 else int(not argument)
+    if number < 1:
+        ctx.tell("Type /copy for the last answer, /copy 2 for the one before it.", bad=True)
+        return
+    text = await _answer_before(ctx, number)
     if not text:
-        ctx.tell("There is no answer to copy yet.")
+        ctx.tell("There is no answer to copy yet." if number == 1 else f"There are no {number} answers to copy yet.")
         return
     ctx.tell(f"Copied {len(text):,} characters {await ctx.clipboard.copy(text)}.")
+
+
+async def _answer_before(ctx: CommandContext, number: int) -> str:
+    """The text of an answer, counted from the last one; a stopped one counts. Empty where there are not as many."""
+    found = [ctx.active.unsaved] if ctx.active.unsaved else []
+    before = NEWEST
+    while len(found) < number and ctx.active.conversation is not None:
+        page = (await ctx.active.conversation.history(before, LOOK_BACK)).messages
+        if not page:
+            break
+        found += [words for one in reversed(page) if (words := answer(one))]
+        before = page[0].seq
+    return found[number - 1] if len(found) >= number else ""
 
 
 def answer(message: StoredMessage) -> str:

@@ -370,6 +370,10 @@ KEYS = {
             "suggestions", bool, False, meaning="let the model suggest your next message; Tab accepts", live=True
         ),
         SettingKey("vim", bool, False, meaning="vim keys in the composer", live=True),
+        SettingKey(
+            "focus_view", bool, False, meaning="show prompts, answers and diffs; tools share one line", live=True
+        ),
+        SettingKey("copy_on_select", bool, False, meaning="copy what is selected with the mouse at once", live=True),
         SettingKey("busy_enter", str, "refuse", BUSY_ENTER, meaning="what Enter does while the agent works", live=True),
         SettingKey("update_check", bool, False, meaning="ask a package index once a day for a newer Phoenix"),
         SettingKey("update_index", str, "", meaning="address of that index, up to /simple; empty: that of pip or uv"),

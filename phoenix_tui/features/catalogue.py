@@ -413,7 +413,7 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         shown_in="config",
     ),
     SlashCommand("vim", "vim keys in the composer", "settings", "on|off", only="screen", shown_in="config"),
-    SlashCommand("copy", "copy the last answer", "messages", only="screen", shown_in="help"),
+    SlashCommand("copy", "copy the last answer; /copy 2: the one before", "messages", only="screen", shown_in="help"),
     SlashCommand(
         "retry",
         "retry the last request",

@@ -115,6 +115,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("shell_keys", "ctrl+right_square_bracket", "shell_keys", "type into the running shell line", W),
     Key("stash", "alt+q", "command('stash draft')", "put the draft aside; on an empty line: bring the newest back", W),
     Key("details", "ctrl+o", "view('details')", "open or close details", W),
+    Key("focus_view", "alt+o", "act('focus_view')", "prompts, answers and diffs; tools share one line", W),
     Key("help", "f1", "command('help')", "show this help (also ? on an empty line)", W),
     Key("help_outside", "question_mark", "command('help')", "show this help, outside the composer", W, priority=False),
     Key("page_up", "pageup", "view('page_up')", "scroll the conversation up", W),

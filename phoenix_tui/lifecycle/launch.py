@@ -146,6 +146,10 @@ class Launch(Struct, frozen=True):
     mouse: bool = True
     vim: bool = False
     """True when the composer has vim's keys."""
+    focus_view: bool = False
+    """True when transcripts show prompts, answers and diffs, and tools share one line."""
+    copy_on_select: bool = False
+    """True when a selection with the mouse is copied at once."""
     busy_enter: str = "refuse"
     """Action of Enter while the agent works: refuse, queue or steer."""
     suggestions: bool = False

@@ -219,6 +219,8 @@ def launch_of(arguments: RunArguments, setup: Setup, choice: ModelChoice, conver
         terminal_title=settings.flag("terminal_title"),
         mouse=settings.flag("mouse"),
         vim=settings.flag("vim"),
+        focus_view=settings.flag("focus_view"),
+        copy_on_select=settings.flag("copy_on_select"),
         busy_enter=settings.text("busy_enter"),
         suggestions=settings.flag("suggestions"),
         plain=settings.flag("screen_reader") or state.is_plain(os.environ),

@@ -21,6 +21,7 @@ from phoenix_tui.modals.text_sheet import EditSheet
 from phoenix_tui.terminal.clipboard import ClipboardImage, ClipboardText, ClipboardTrouble
 from phoenix_tui.terminal.lending import edit_outside, hand_over, with_changes
 from phoenix_tui.text.agent_text import leaving_question, running
+from phoenix_tui.widgets.transcript.view import FOCUS_VIEW
 from phoenix_tui.widgets.welcome_panel import GUIDE
 from phoenix_tui.workspace.sending import fit_running_line, give_back
 from tools.files.location import spills_of
@@ -49,6 +50,7 @@ class Actions:
             "todos": lambda: work.toggle_todos(ctx),
             "paste": self._paste,
             "editor": self._edit,
+            "focus_view": self._focus_view,
         }
         """Actions of keys that are no slash command, as `keymap.KEYS` names them."""
 
@@ -77,6 +79,13 @@ class Actions:
         await self._ctx.sending.send(self._ctx.dock.composer.take(), queue=True)
         self._ctx.tell("Enter queues while the agent works; /config busy_enter changes it.")
 
+    async def _focus_view(self) -> None:
+        """Switch the focus view, and keep the choice."""
+        wanted = not self._ctx.screen.app.has_class(FOCUS_VIEW)
+        settings.keep_setting(self._ctx, "focus_view", "true" if wanted else "false")
+        now = "Prompts, answers and diffs are shown; tools share one line" if wanted else "Tools are shown in full"
+        self._ctx.tell(f"{now} · {hint(('focus_view', 'switches'))}.")
+
     async def keep_key(self, secret: str) -> None:
         await settings.keep_key(self._ctx, secret)
 
@@ -93,6 +102,12 @@ class Actions:
     async def copy(self, text: str) -> None:
         self._ctx.tell(f"Copied {len(text):,} characters {await self._ctx.clipboard.copy(text)}.")
         self._ctx.screen.clear_selection()
+
+    async def copy_selection(self) -> None:
+        """Copy what was just selected with the mouse, where that is wanted; it stays selected."""
+        text = self._ctx.screen.get_selected_text() if self._ctx.environment.copies_selection else ""
+        if text:
+            self._ctx.tell(f"Copied {len(text):,} characters {await self._ctx.clipboard.copy(text)}.")
 
     async def block(self, wanted: BlockWanted) -> None:
         await messages.act(self._ctx, wanted)

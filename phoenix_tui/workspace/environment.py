@@ -26,6 +26,7 @@ from phoenix_tui.terminal.background import QUESTION, is_light, remember
 from phoenix_tui.text.labels import short_path
 from phoenix_tui.text.worktree_text import branch_with, is_in_worktree, sign_of
 from phoenix_tui.widgets.bases import run_latest
+from phoenix_tui.widgets.transcript.view import FOCUS_VIEW, TranscriptView
 from phoenix_tui.workspace.active_conversation import keep_place
 from phoenix_tui.workspace.widgets import notify_rejected
 from tools.clean import clean_line
@@ -170,6 +171,8 @@ class Environment:
         self._driver = driver
         self._keymap = keymap
         self.mouse = launch.mouse
+        self.copies_selection = launch.copy_on_select
+        """True when a selection with the mouse is copied at once."""
         self._settings = AttentionSettings(launch.notifications, launch.terminal_title, launch.plain)
         self._skills = skills_of(os.environ)
         self.colours = ThemeControl(screen.app, launch, driver)
@@ -188,6 +191,7 @@ class Environment:
         screen.watch(parts.status, "status", self._show_state)
         screen.watch(parts.title, "heading", self._show_state)
         self.colours.start(may_ask=self._skills.titles)
+        self.focus_view(self._launch.focus_view)
         screen.watch(screen.app, "app_focus", self._follow_focus, init=False)
         screen.set_interval(LOOK_EVERY, self.look)
 
@@ -229,6 +233,10 @@ class Environment:
                 self.watch_mouse(value == "true")
             case "vim":
                 self._active.parts.dock.use_vim(value == "true")
+            case "focus_view":
+                self.focus_view(value == "true")
+            case "copy_on_select":
+                self.copies_selection = value == "true"
             case "busy_enter":
                 self._active.busy_enter = value
             case "suggestions":
@@ -239,6 +247,12 @@ class Environment:
                 self._apply(AttentionSettings(self._settings.notifications, value == "true", self._settings.plain))
             case _:
                 pass  # applies from the next start
+
+    def focus_view(self, wanted: bool) -> None:
+        """Fold calls in each pane to one row, or show all again; new panes follow the class of the app."""
+        self._screen.app.set_class(wanted, FOCUS_VIEW)
+        for view in self._screen.query(TranscriptView):
+            view.focus_view(wanted=wanted)
 
     def watch_mouse(self, wanted: bool) -> None:
         if wanted is not self.mouse:

@@ -207,6 +207,10 @@ class WorkspaceScreen(PhoenixScreen[None]):
     def _copy(self, asked: SelectionCopied) -> None:
         self.startup.act(lambda actions: actions.copy(asked.text))
 
+    def on_text_selected(self) -> None:
+        """The mouse has selected a text."""
+        self.startup.act(lambda actions: actions.copy_selection())
+
     @on(LinkClicked)
     def _open_link(self, asked: LinkClicked) -> None:
         self.startup.act(lambda actions: actions.open_link(asked.target))

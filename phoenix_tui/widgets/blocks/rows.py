@@ -27,9 +27,10 @@ from phoenix_tui.markdown.lines import (
     ellipsize,
     spans_width,
 )
+from phoenix_tui.text.agent_text import SUBMISSIONS
 from tools.call_titles import SERVER_TOOL, arguments_of, tool_label
 from tools.clean import clean, clean_line, reveal_line
-from tools.contract import AgentsDisplay, DiffDisplay, Display, JsonValue, TerminalDisplay
+from tools.contract import AgentsDisplay, DiffDisplay, Display, ImageDisplay, JsonValue, TerminalDisplay
 from tools.terminal.values import TextRun
 from tools.wording import pluralize
 
@@ -128,6 +129,8 @@ LONGEST: Final = 256 * 1024
 QUICK_SECONDS: Final = 1.0
 """A read that took no longer is folded with its neighbours."""
 _SUMMARIES: Final = ("command", "path", "file_path", "pattern", "query", "url", "prompt", "task", "task_description")
+UNSETTLED: Final = frozenset({ToolStatus.QUEUED, ToolStatus.AWAITING_APPROVAL, ToolStatus.RUNNING})
+"""States of calls that have not ended."""
 _FOLDABLE: Final = frozenset({"read_file", "list_files", "search", "keyword_search"})
 
 
@@ -182,6 +185,12 @@ class ToolView(Struct, frozen=True):
     def folds_with_others(self) -> bool:
         """True for a quick, successful read that may share one row."""
         return self.name in _FOLDABLE and self.status is ToolStatus.SUCCESS and self.duration <= QUICK_SECONDS
+
+    @property
+    def folds_in_focus(self) -> bool:
+        """True for an ended call that the focus view names in one row: no diff, no sub-agents, nothing of the user."""
+        shows_more = isinstance(self.display, DiffDisplay | AgentsDisplay | ImageDisplay)
+        return self.status not in UNSETTLED and not (self.is_own or shows_more or self.name in SUBMISSIONS)
 
 
 def summary_of(input_json: str, name: str = "") -> str:

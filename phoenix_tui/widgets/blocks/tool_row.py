@@ -20,8 +20,10 @@ from phoenix_tui.markdown.lines import (
     TextStyle,
     TextTone,
     cells,
+    cut_middle,
     ellipsize,
     spans_width,
+    wrap,
 )
 from phoenix_tui.text.agent_text import SUBMISSIONS, count_successes, end_words, is_good
 from phoenix_tui.text.labels import shell_place
@@ -298,6 +300,22 @@ def reads_line(views: Sequence[ToolView], width: int, action: str) -> StyledLine
     shown = ", ".join(names[:3]) + (f" +{len(names) - 3}" if len(names) > 3 else "")
     seconds = sum(view.duration for view in views)
     return draw_row(_mark(ToolStatus.SUCCESS), views[0].label, shown, duration_text(seconds), width, action=action)
+
+
+BETWEEN: Final = " · "
+LONGEST_NAMED: Final = 60
+"""Cells of a command in the row of the focus view."""
+
+
+def focus_lines(views: Sequence[ToolView], width: int, action: str) -> list[StyledLine]:
+    """Ended calls in one row, each with its mark and its command; it wraps rather than leave one out."""
+    spans = list[Span]()
+    for view in views:
+        words = view.summary if view.name == "bash" else f"{view.label} {_title(view)}".rstrip()
+        cut = cut_middle if view.name in OF_PATHS else ellipsize
+        spans += [_mark(view.status), Span(f" {cut(words, LONGEST_NAMED)}", QUIET), Span(BETWEEN, QUIET)]
+    rows = wrap([span._replace(action=action) for span in spans[:-1]], column(width) - MARGIN)
+    return [StyledLine((INDENT, *row), joint) for row, joint in rows]
 
 
 def output_of(view: ToolView) -> str:

@@ -28,7 +28,7 @@ from phoenix_tui.markdown.lines import BLANK, MARGIN, Span, StyledLine
 from phoenix_tui.text.agent_text import marks, read_submission
 from phoenix_tui.widgets.blocks import speech
 from phoenix_tui.widgets.blocks.rows import ToolView
-from phoenix_tui.widgets.blocks.tool_row import completion_words, reads_line, tool_block
+from phoenix_tui.widgets.blocks.tool_row import completion_words, focus_lines, reads_line, tool_block
 from phoenix_tui.widgets.transcript.model import LiveReply, TranscriptModel, reads_of, run_of, shows_nothing, text_of
 from tools.wording import pluralize
 
@@ -398,7 +398,14 @@ class Drawing(Struct, frozen=True):
             return [self.call_part(view) for view in reads_of(self.model, message.seq)]
         if message.seq != run[0]:
             return []
-        return [DrawnPart(key, DrawnKind.TOOL, [reads_line(views, self.width, fold_action(key))], foldable=True)]
+        return [self._folded_part(key, views)]
+
+    def _folded_part(self, key: str, views: Sequence[ToolView]) -> DrawnPart:
+        """Calls in one row, which in the focus view wraps rather than leave one out."""
+        action = fold_action(key)
+        if self.model.is_focused:
+            return DrawnPart(key, DrawnKind.TOOL, focus_lines(views, self.width, action), foldable=True)
+        return DrawnPart(key, DrawnKind.TOOL, [reads_line(views, self.width, action)], foldable=True)
 
     def _assistant_parts(self, message: StoredMessage) -> Iterator[DrawnPart]:
         calls: list[ToolUseBlock] = []
@@ -415,7 +422,7 @@ class Drawing(Struct, frozen=True):
             calls = []
             if isinstance(block, TextBlock) and block.text.strip():
                 yield self.stack.finish_answer(f"answer:{key}", block.text)
-            elif isinstance(block, ThinkingBlock) and block.text.strip():
+            elif isinstance(block, ThinkingBlock) and block.text.strip() and not self.model.is_focused:
                 key = f"thinking:{key}"
                 head = speech.thinking_row(speech.length_of(block.text), self.width, fold_action(key))
                 rows = speech.thinking_rows(block.text, self.width) if self.stack.is_open(key) else ()
@@ -424,18 +431,18 @@ class Drawing(Struct, frozen=True):
 
     def _call_parts(self, blocks: list[ToolUseBlock]) -> Iterator[DrawnPart]:
         views = [self.model.calls.view(block) for block in blocks]
-        for folds, group in groupby(views, key=lambda view: view.name if view.folds_with_others else ""):
+        for folds, group in groupby(views, key=self.model.fold_name):
             run = list(group)
             key = f"reads:{run[0].id}"
-            if not folds or len(run) == 1 or self.stack.is_open(key):
+            is_alone = len(run) == 1 and not self.model.is_focused
+            if not folds or is_alone or self.stack.is_open(key):
                 for view in run:
                     yield self.call_part(view)
                     images = enumerate(self.model.calls.images(view.id))
                     shown = (self._image_part(f"{view.id}:{n}", image, _INDENT) for n, image in images)
                     yield from (part for part in shown if part is not None)
             else:
-                line = reads_line(run, self.width, fold_action(key))
-                yield DrawnPart(key, DrawnKind.TOOL, [line], foldable=True)
+                yield self._folded_part(key, run)
 
 
 def last_kind(message: StoredMessage) -> DrawnKind | None:

@@ -17,6 +17,7 @@ from engine.machine.messages import (
     Origin,
     Role,
     TextBlock,
+    ThinkingBlock,
     ToolCall,
     ToolResult,
     ToolResultBlock,
@@ -29,6 +30,7 @@ from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
 from engine.updates import RunningCall, Snapshot
 from phoenix_tui.text.agent_text import read_submission
 from phoenix_tui.widgets.blocks.rows import (
+    UNSETTLED,
     ToolView,
     append_output,
     display_of,
@@ -52,8 +54,6 @@ from tools.contract import (
 )
 from tools.shell_output import all_lines, readable
 from tools.terminal.values import TerminalRows
-
-_UNSETTLED: Final = frozenset({ToolStatus.QUEUED, ToolStatus.AWAITING_APPROVAL, ToolStatus.RUNNING})
 
 
 class CallBook:
@@ -121,7 +121,7 @@ class CallBook:
 
     def mark(self, call_id: str, status: ToolStatus, since: float) -> None:
         view = self._views.get(call_id)
-        if view is not None and view.status is not status and view.status in _UNSETTLED:
+        if view is not None and view.status is not status and view.status in UNSETTLED:
             self._put(replace(view, status=status, since=since))
 
     def resume(self, running: RunningCall) -> None:
@@ -255,6 +255,8 @@ class TranscriptModel:
         """Monotonic seconds."""
         self.plain = False
         """True while all is drawn as text alone, since drawing it hung before."""
+        self.is_focused = False
+        """True in the focus view, where calls share one row and thinking is left out."""
         self.conversation: ConversationRecord | None = None
         self.count = 0
         """Messages there are; slot `seq - 1` shows message `seq`, slot `count` the reply under way."""
@@ -272,6 +274,12 @@ class TranscriptModel:
         self._cut_line = False
         """True when the last call was a line of the user whose output ends with a word about its stop."""
         self._ended_processes = 0
+
+    def fold_name(self, view: ToolView) -> str:
+        """Name under which a call shares a row with its neighbours; empty where it has a row of its own."""
+        if self.is_focused:
+            return "tools" if view.folds_in_focus else ""
+        return view.name if view.folds_with_others else ""
 
     def show(self, snapshot: Snapshot) -> None:
         self.conversation = snapshot.conversation
@@ -438,16 +446,19 @@ LONGEST: Final = 40
 
 
 def reads_of(model: TranscriptModel, seq: int) -> list[ToolView]:
-    """The calls of a message that holds nothing but quick good reads of one name; else none."""
+    """The calls of a message that holds nothing but calls that share one row; else none."""
     message = model.messages.get(seq)
     if message is None or message.silent or model.plain:
         return []
     views: list[ToolView] = []
     for block in message.blocks:
+        if model.is_focused and isinstance(block, ThinkingBlock):
+            continue
         if not isinstance(block, ToolUseBlock):
             return []
         view = model.calls.view(block)
-        if not view.folds_with_others or (views and view.name != views[0].name):
+        name = model.fold_name(view)
+        if not name or (views and name != model.fold_name(views[0])):
             return []
         views.append(view)
     return views
@@ -458,7 +469,7 @@ def run_of(model: TranscriptModel, seq: int) -> list[int]:
     reads = reads_of(model, seq)
     if not reads:
         return [seq]
-    name = reads[0].name
+    name = model.fold_name(reads[0])
     before = _neighbours(model, range(seq - 1, seq - LONGEST, -1), name)
     return [*reversed(before), seq, *_neighbours(model, range(seq + 1, seq + LONGEST), name)]
 
@@ -470,7 +481,7 @@ def _neighbours(model: TranscriptModel, seqs: range, name: str) -> list[int]:
         if message is not None and message.origin is Origin.TOOL:
             continue
         reads = reads_of(model, seq)
-        if not reads or reads[0].name != name:
+        if not reads or model.fold_name(reads[0]) != name:
             break
         found.append(seq)
     return found

@@ -130,6 +130,12 @@ class Stack(OpenParts):
         self.opened.clear()
         self._drawn.clear()
 
+    def focus_view(self, *, wanted: bool) -> None:
+        """Fold calls to one row and leave thinking out, or show all again."""
+        self.model.is_focused = wanted
+        self.opened.clear()
+        self._drawn.clear()
+
     def draw(self, slot: int) -> Drawn | None:
         """A message as drawn, its height noted; None while it is not in memory."""
         found = self._drawn.get(slot)
@@ -160,7 +166,7 @@ class Stack(OpenParts):
         if slot is None or view is None or drawn is None:
             return None
         top = drawn.top_of(f"call:{call_id}")
-        if top is None or view.folds_with_others:
+        if top is None or self.model.fold_name(view):
             return self.forget_run(slot), 0
         try:
             part = self._make_drawing().call_part(view)

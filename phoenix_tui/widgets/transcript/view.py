@@ -279,6 +279,10 @@ REQUEST_FIRST: Final = 0.006
 """Seconds until one's own message is drawn: painting it takes 10 ms, by which the request would be later."""
 
 
+FOCUS_VIEW: Final = "-focus-view"
+"""Class of the app while transcripts fold calls to one row."""
+
+
 class TranscriptView(ScrollView, can_focus=True):
     """Shows a conversation of any length; rebuilt from a `Snapshot`, kept up by every `Update`."""
 
@@ -344,6 +348,16 @@ class TranscriptView(ScrollView, can_focus=True):
         """Tell a fault of a message that is shown as text in its place, in the frame behind this one."""
         self.call_later(self.scroller.place_again)
         return goes_on_after(self, error, is_left_out=True)
+
+    def on_mount(self) -> None:
+        """Begin with the view that the other panes have."""
+        self.canvas.model.is_focused = self.app.has_class(FOCUS_VIEW)
+
+    def focus_view(self, *, wanted: bool) -> None:
+        """Show prompts, answers and diffs, with calls folded to one row; or all again."""
+        if wanted is not self.canvas.model.is_focused:
+            self.canvas.stack.focus_view(wanted=wanted)
+            self.scroller.place_again()
 
     @property
     def source(self) -> str:
