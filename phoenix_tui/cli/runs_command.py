@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.ports.storage import QUEUED, RunOverview, Traces
 from engine.records.events import EventSnapshot, StoredEvent
-from engine.records.traces import Trace, TraceSpan
+from engine.records.traces import SpanStatus, Trace, TraceSpan
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.blocks import usage_object
 from phoenix_tui.cli.exits import CommandError, Exit
@@ -48,7 +49,8 @@ OWNER_EVERY: Final = 1.0
 """Seconds between two looks whether its process lives: a death changes nothing in the database."""
 ANSWER_WITHIN: Final = 5.0
 """Seconds in which the process of a run answers a request to cancel it."""
-STOPPED: Final = frozenset({"cancelled", "interrupted"})
+INTERRUPTED: Final = "interrupted"
+STOPPED: Final = frozenset({"cancelled", INTERRUPTED})
 """Ends that fulfil a request to cancel."""
 MOST_SHOWN: Final = 10
 """Candidates of an ambiguous id that are listed."""
@@ -82,7 +84,7 @@ class RunCommands(Struct, frozen=True):
         arguments, conversation_id = self.arguments, ""
         if arguments.conversation is not None:
             conversation_id = await find_conversation_id(self.store, arguments.conversation)
-        found = await self.runs.newest(conversation_id, arguments.limit)
+        found = [as_owned(one) for one in await self.runs.newest(conversation_id, arguments.limit)]
         if arguments.json:
             write_json([run_object(one) for one in found])
         elif found:
@@ -93,7 +95,7 @@ class RunCommands(Struct, frozen=True):
         return Exit.OK
 
     async def _show(self) -> Exit:
-        found = await self._now(await self._find())
+        found = as_owned(await self._now(await self._find()))
         if self.arguments.json:
             write_json(run_object(found))
         else:
@@ -172,6 +174,13 @@ class RunCommands(Struct, frozen=True):
             return
         why = f": {ended.record.error}" if ended.record.error and ended.record.status not in STOPPED else ""
         write_line(f"{_describe(ended)}: {ended.record.status}{why}")
+
+
+def as_owned(found: RunOverview) -> RunOverview:
+    """The run as ownership says: one that no living process has is interrupted, before any recovery stores that."""
+    if not found.under_way or found.owner_pid is not None:
+        return found
+    return replace(found, record=replace(found.record, status=INTERRUPTED))
 
 
 def exit_of(ended: RunOverview) -> Exit:
@@ -415,7 +424,17 @@ async def _find_trace(store: Store, traces: Traces, reference: str) -> Trace:
     trace = await traces.of_run(run_id)
     if trace is None:
         raise CommandError("This run was removed meanwhile.")
-    return trace
+    owned = [as_owned(one) for one in await store.runs.find(run_id, 1)]
+    return _interrupt(trace) if owned and owned[0].record.status == INTERRUPTED else trace
+
+
+def _interrupt(trace: Trace) -> Trace:
+    """The trace of a run whose process is dead: nothing of it runs any more."""
+    spans = [
+        replace(span, status=SpanStatus.ERROR, outcome=INTERRUPTED) if span.status is SpanStatus.RUNNING else span
+        for span in trace.spans
+    ]
+    return replace(trace, spans=tuple(spans))
 
 
 def _object(trace: Trace) -> JsonObject:

@@ -184,6 +184,17 @@ async def test_a_run_whose_process_is_killed_ends_for_those_who_wait_or_cancel(t
         assert failed == ["interrupted"]
 
 
+async def test_no_run_of_a_dead_process_is_called_running(tmp_path: Path) -> None:
+    async with working(tmp_path, HANGS) as run:
+        run.process.kill()
+        await run.process.wait()
+        (listed,) = (await run.phoenix.run("runs", "list", "--json")).json
+        shown = (await run.phoenix.run("runs", "show", run.run_id, "--json")).json
+        trace = (await run.phoenix.run("trace", run.run_id, "--json")).json
+        assert (listed["status"], shown["status"], trace["status"]) == ("interrupted",) * 3
+        assert "running" not in json.dumps(trace["spans"])
+
+
 async def test_cancelling_a_run_of_a_dead_process_brings_it_to_its_end(tmp_path: Path) -> None:
     async with working(tmp_path, HANGS) as run:
         run.process.kill()
