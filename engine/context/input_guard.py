@@ -19,7 +19,7 @@ class Pattern(Struct, frozen=True):
     name: str
     literals: tuple[str, ...] = ()
     expressions: tuple[str, ...] = ()
-    """Regular expressions beside them. Each begins with a fixed word, which is found fast, and repeats blanks
+    """Regular expressions beside them. Each begins with a fixed word, which is found fast, or a line, and repeats blanks
     possessively, so that a scan is linear.
     """
 
@@ -37,7 +37,13 @@ PATTERNS: Final = (
             r"ignore\s++(?:all\s++)?(?:previous|prior|above|earlier)\s++(?:instructions?|rules?|prompts?|guidelines?)\b",
         ),
     ),
-    Pattern("role_override", expressions=(r"you\s++are\s++now\s++(?:a|an|the)\s",)),
+    Pattern(
+        "role_override",
+        expressions=(
+            r"you\s++are\s++now\s++(?:a|an|the)\s",
+            r"from\s++now\s++on,?+\s++(?:you\s++are|you\s++will\s++(?:be|act)|act\s++as|pretend)\b",
+        ),
+    ),
     Pattern(
         "system_tags",
         ("<|im_start|>", "<|im_end|>", "[system]", "[inst]", "[/inst]", "<<sys>>", "<</sys>>", "<system>", "</system>"),
@@ -50,8 +56,13 @@ PATTERNS: Final = (
     Pattern(NULL_BYTES, ("\x00",)),
     Pattern(
         "delimiter_escape",
-        ("</instructions>", "</prompt>", "</system_prompt>", "begin user input", "begin user message"),
-        (r"end\s++of\s++(?:the\s++)?(?:system\s++)?(?:prompt|instructions)\b",),
+        ("begin user input", "begin user message"),
+        (
+            r"end\s++of\s++(?:the\s++)?(?:system\s++)?(?:prompt|instructions)\b",
+            r"end\s++of\s++(?:the\s++)?system\s*+[^\w\s]",
+            r"(?m)^[^\w\n]*+end of (?:the )?system[^\w\n]*+$",
+            r"</?+\s*+(?:instructions|prompt|system_prompt|context)\s*+>",
+        ),
     ),
 )
 """The table, in its order."""
