@@ -19,8 +19,8 @@ class Pattern(Struct, frozen=True):
     name: str
     literals: tuple[str, ...] = ()
     expressions: tuple[str, ...] = ()
-    """Regular expressions beside them. Each begins with a fixed word, which is found fast, or a line, and repeats blanks
-    possessively, so that a scan is linear.
+    """Regular expressions beside them. Each begins with a line or a fixed word, which is found fast, and repeats
+    blanks possessively, so that a scan is linear.
     """
 
     def matches(self, lowered: str) -> bool:

@@ -200,10 +200,29 @@ def _may_flush(session: Session, model: str) -> bool:
     return described.summarizes and not described.local
 
 
-async def _flush(session: Session, memory: Memory, model: str, rows: Sequence[StoredMessage]) -> None:
+def _begin_entry(session: Session) -> tuple[str, str]:
+    """Day and heading of an entry that is written now."""
     now = time.gmtime(session.ports.clock.now())
-    date = time.strftime("%Y-%m-%d", now)
-    heading = f"{time.strftime('%H:%M', now)} UTC, conversation {session.record.id}"
+    return time.strftime("%Y-%m-%d", now), f"{time.strftime('%H:%M', now)} UTC, conversation {session.record.id}"
+
+
+async def add_note(session: Session, text: str) -> bool:
+    """Append an entry to today's notes of the project; false where notes are off, or it is not written."""
+    memory = session.ports.memory
+    if memory is None or not session.settings.memory_flush:
+        return False
+    date, heading = _begin_entry(session)
+    try:
+        scope = await memory.project(session.record.cwd)
+        await run_whole(memory.append(f"{scope}/{date}.md", entry_text(heading, text)))
+    except (OSError, NoteRefused) as error:
+        log.info("a note of %s was not written: %s", session.record.id, error)
+        return False
+    return True
+
+
+async def _flush(session: Session, memory: Memory, model: str, rows: Sequence[StoredMessage]) -> None:
+    date, heading = _begin_entry(session)
     flush = Flush(memory, await memory.project(session.record.cwd), date, heading, session.record.id)
     shown = [row for row in rows if row.role is not Role.SYSTEM and not row.silent][-LAST_MESSAGES:]
     room = min(ROOM, session.record.context_window * SHARE or ROOM)

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 from msgspec import Struct
 
 from engine.context.compaction import transcribe
+from engine.context.input_guard import suspicions
 from engine.conversation import Conversation
 from engine.executor.asking import ask_aside, count
-from engine.executor.compacting import run_whole
+from engine.executor.compacting import add_note, run_whole
 from engine.executor.ready_calls import parse_arguments
 from engine.executor.session import Session
 from engine.machine.messages import Role, StopReason, TextBlock, ToolResultBlock, ToolUseBlock
@@ -35,6 +36,7 @@ from engine.ports.task_store import (
 from engine.records import StoredMessage
 from engine.records.runs import CallPurpose, ModelCall
 from engine.records.tracked_tasks import TaskStatus, TrackedTask
+from engine.updates import Noticed
 from tools.arguments import Arguments, object_schema
 from tools.contract import JsonObject, ToolClass, ToolInputError, ToolSpec
 from tools.displays import TodoList, lines_of
@@ -336,6 +338,7 @@ MOST_REPLIES: Final = 6
 MAX_TOKENS: Final = 4_096
 DONE: Final = "Done."
 TOO_MANY: Final = f"The task agent made more than {MOST_CALLS} calls at once."
+NOTED: Final = "Noted for this project: {text} (/memory shows and deletes it)."
 CUT_OFF: Final = "The reply of the task agent was cut off."
 
 
@@ -367,6 +370,8 @@ class TaskAgent:
             ends = not calls or number == MOST_REPLIES or any(isinstance(call, Finish) for call in calls)
             applied = await self._apply(taken, calls, ends=ends)
             yield applied
+            await self._note_preferences(tasks, applied.tasks)
+            tasks = applied.tasks
             if ends:
                 return
             # The last result ends with the board as it is now (SPEC ACX-13).
@@ -380,6 +385,19 @@ class TaskAgent:
     async def settle(self, to: MessageTracking, problem: str) -> None:
         """Give the messages that are not recorded another progress and a reason, also when the caller is cancelled."""
         await run_whole(self._settle(to, problem))
+
+    async def _note_preferences(self, before: Sequence[TrackedTask], after: Sequence[TrackedTask]) -> None:
+        """Write new preferences into the notes of the project (SPEC CLAW-40), which the agent searches, and say so.
+
+        The board has them by now. One that looks like an injection stays there alone.
+        """
+        known = {text for task in before for text in task.preferences}
+        found = dict.fromkeys(text for task in after for text in task.preferences if text not in known)
+        new = [text for text in found if not suspicions(text)]
+        session = self._session
+        if new and session.ports.memory is not None and session.settings.memory_flush:
+            session.publisher.publish(Noticed(NOTED.format(text="; ".join(new))))
+            await add_note(session, "\n".join(f"- {text}" for text in new))
 
     async def _ask(self, model: str, messages: Sequence[ModelMessage]) -> ModelReply:
         session = self._session

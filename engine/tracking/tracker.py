@@ -167,8 +167,22 @@ class TaskTracker:
         """True during a pass."""
         return self._task is not None and not self._task.done()
 
-    async def flush(self) -> None:
-        """Process waiting and failed messages now.
+    async def take_earlier(self) -> None:
+        """Let messages wait that were stored while tracking was off. Raises StorageError."""
+        if self._looking is not None:
+            await asyncio.wait((self._looking,))
+        conversation_id = self._session.record.id
+        if self.enabled and (await self._store.status(conversation_id)).disabled:
+            await self._settle_earlier(MessageTracking.DISABLED)
+            self._buffer.restore(await self._store.pending(conversation_id), self._now())
+            self._schedule()
+
+    async def _settle_earlier(self, of: MessageTracking) -> None:
+        now = self._session.ports.clock.now()
+        await self._store.settle(self._session.record.id, MessageTracking.PENDING, now, of=of)
+
+    async def flush(self, *, earlier: bool = True) -> None:
+        """Process waiting messages now; `earlier` also those that failed or were stored while tracking was off.
 
         Raises:
             EngineError: tracking is off, or another pass does not end.
@@ -186,7 +200,7 @@ class TaskTracker:
                 await asyncio.sleep(AGAIN)
         else:
             raise EngineError(BUSY)
-        self._begin(self._all())
+        self._begin(self._all(earlier=earlier))
         if self._task is not None:
             await asyncio.wait((self._task,))
 
@@ -285,11 +299,13 @@ class TaskTracker:
     async def _one(self) -> None:
         await self._pass()
 
-    async def _all(self) -> None:
-        """Process everything that waits or failed, pass by pass, until one fails."""
+    async def _all(self, *, earlier: bool) -> None:
+        """Process everything that waits, pass by pass, until one fails."""
         conversation_id = self._session.record.id
-        now = self._session.ports.clock.now()
-        await self._store.settle(conversation_id, MessageTracking.PENDING, now, of=MessageTracking.FAILED)
+        if earlier:
+            await self._settle_earlier(MessageTracking.FAILED)
+        if earlier and (await self._store.status(conversation_id)).disabled:
+            await self._settle_earlier(MessageTracking.DISABLED)
         self._buffer.restore(await self._store.pending(conversation_id), self._now())
         while self._buffer.waiting and await self._pass():
             pass
@@ -442,16 +458,22 @@ class TaskBoards:
         await self._publish_status(conversation_id)
         return task
 
-    async def flush(self, conversation_id: str) -> TrackingStatus:
-        """Process waiting and failed messages of an open conversation now; waits up to a minute for another pass."""
+    async def flush(self, conversation_id: str, *, earlier: bool = True) -> TrackingStatus:
+        """Process waiting messages of an open conversation now; waits up to a minute for another pass.
+
+        `earlier` takes those that failed or were stored while tracking was off too.
+        """
         tracker = self._trackers.get(conversation_id)
         if tracker is None or self._opened[conversation_id].read_only:
             raise EngineError(NOT_OPEN)
-        await tracker.flush()
+        await tracker.flush(earlier=earlier)
         return await self._publish_status(conversation_id)
 
     async def set_tracking(self, conversation_id: str, on: bool) -> TrackingStatus:
-        """Switch tracking of one conversation on or off, whatever the setting says; off leaves waiting messages out."""
+        """Switch tracking of one conversation on or off, whatever the setting says.
+
+        Off leaves waiting messages out; on takes those of an open conversation that were left out until now.
+        """
         changes = ConversationChanges(tracking=on)
         conversation = self._opened.get(conversation_id)
         with _sentences():
@@ -459,6 +481,8 @@ class TaskBoards:
                 await conversation.change(changes)
             else:
                 await self._ports.store.change(conversation_id, changes, self._ports.clock.now())
+        if on and (tracker := self._trackers.get(conversation_id)) is not None:
+            await tracker.take_earlier()
         return await self._publish_status(conversation_id)
 
     async def find_untasked(self, conversation_id: str) -> tuple[int, ...]:

@@ -310,9 +310,9 @@ async def track(front: FrontEnd, argument: str) -> None:
 
 
 async def track_now(front: FrontEnd, board: BoardModel) -> None:
-    """Process waiting and failed messages, and say how many were."""
+    """Process messages that wait, failed or were stored while tracking was off, and say how many were."""
     before = (await board.tasks.board(board.id)).status
-    waiting = before.pending + before.failed + before.running
+    waiting = before.pending + before.failed + before.running + before.disabled
     if not waiting:
         front.tell(NOTHING_WAITS)
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -12,9 +13,9 @@ from msgspec.structs import replace
 
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions
-from engine.executor.requests import RunCaps
+from engine.executor.requests import EngineError, RunCaps
 from engine.machine.messages import Origin, Role, ToolUseBlock
-from engine.ports import ConversationChanges, OwnedElsewhere
+from engine.ports import ConversationChanges, OwnedElsewhere, StorageError
 from engine.ports.extensions import ExtensionSource
 from engine.ports.mcp import ServerState, ServerView
 from engine.records import ConversationQuery, ConversationRecord, PermissionMode
@@ -183,7 +184,11 @@ async def _run(arguments: RunArguments, setup: Setup, prompt: str, images: Image
         run = HeadlessRun(
             backend.engine, conversation, reporter, outcome, arguments.wait_agents, link, limit, structured
         )
-        return await run.perform(prompt, images, replace(caps, run_id=arguments.run_id or ""))
+        ended = await run.perform(prompt, images, replace(caps, run_id=arguments.run_id or ""))
+        if ended is Exit.OK:
+            with suppress(EngineError, StorageError):  # off, or the messages wait
+                await backend.engine.tasks.flush(conversation.id, earlier=False)
+        return ended
     finally:
         await end_quietly(backend.close())
 

@@ -377,3 +377,17 @@ async def test_lines_offer_levels_by_number_and_say_what_is_in_use(claude: Claud
         running.type("/effort low\r")
         await running.shows("little reasoning. The next request reads 15 tokens anew: the cache is of one effort.")
     assert efforts(server)[0] == "max"
+
+
+@pytest.mark.parametrize(("wanted", "progress", "asked"), [("auto", "disabled", 1), ("on", "success", 2)])
+async def test_a_run_keeps_the_task_board_where_the_user_chose_on(
+    tmp_path: Path, wanted: str, progress: str, asked: int
+) -> None:
+    answers = {"Current Messages": says("Nothing to record."), "go": says("Done.")}
+    async with serve(by_last_message(answers)) as server:
+        phoenix = with_claude(tmp_path, server.url, PHOENIX_TASK_TRACKING=wanted)
+        ran = await phoenix.run("-p", "go")
+        assert (ran.code, ran.out) == (0, "Done.\n")
+        assert rows(phoenix, "SELECT DISTINCT task_process_status FROM messages") == [(progress,)]
+        models = [body["model"] for body in bodies(server)]
+        assert models == ["claude-sonnet-5-5", "claude-haiku-5-5"][:asked]
