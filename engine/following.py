@@ -33,7 +33,7 @@ OPEN: Final = frozenset({ToolStatus.QUEUED, ToolStatus.AWAITING_APPROVAL, ToolSt
 
 def why_read_only(pid: int) -> str:
     """The refusal of a change in this process."""
-    return f"Process {pid} has this conversation open; it is read-only here and updates live. /fork makes a copy."
+    return f"Open in another window (pid {pid}): answers and messages go there · /fork"
 
 
 class Following:

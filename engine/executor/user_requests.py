@@ -28,7 +28,17 @@ from engine.machine.events import (
     UserMessage,
     UserShell,
 )
-from engine.machine.messages import OWN_CALL, Block, ImageBlock, NewMessage, Origin, Role, TextBlock, ToolCall
+from engine.machine.messages import (
+    OWN_CALL,
+    UNSENT_CALL,
+    Block,
+    ImageBlock,
+    NewMessage,
+    Origin,
+    Role,
+    TextBlock,
+    ToolCall,
+)
 from engine.machine.states import AgentOutcome, AwaitingSubagents, Cancelling, Errored, Idle, State, is_busy
 from engine.ports import Deposit, MakeBackground, ProviderError, RemoveQueued, Write
 from engine.records import AgentFacts, Attachment, ConversationRecord
@@ -151,7 +161,7 @@ async def send(
 async def run_shell(session: Session, command: str, send_to_model: bool, queued_id: str = "") -> Receipt:
     """Run a command of the user; it leaves the queue if it was there."""
     new_id = session.ports.ids.new
-    call = ToolCall(f"{OWN_CALL}{new_id()}", "bash", json.dumps({"command": command}))
+    call = ToolCall(f"{OWN_CALL if send_to_model else UNSENT_CALL}{new_id()}", "bash", json.dumps({"command": command}))
     message_id, run_id = new_id(), new_id()
     writes = (RemoveQueued(queued_id),) if queued_id else ()
 

@@ -75,6 +75,8 @@ class Role(StrEnum):
 
 OWN_CALL: Final = "shell_"
 """Prefix of the id of a call that the user made with `!`."""
+UNSENT_CALL: Final = f"{OWN_CALL}unsent_"
+"""The same where no model reads the output: a line that begins with `!!`."""
 
 
 def is_own_call(call_id: str) -> bool:

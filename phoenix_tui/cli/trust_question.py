@@ -57,7 +57,7 @@ def ask_trust(
     _say(f"These files of {reveal_name(project.folder)} {reason}:\n{names}\n")
     if extending:
         lines = "".join(f"{line}\n" for line in extending)
-        _say(f"The same answer is about these files, which extend Phoenix:\n{lines}\n")
+        _say(f"Also in this folder, active after your yes:\n{lines}\n")
     termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)  # earlier input cannot be an answer
     while True:
         _say("Trust them? y yes · n no, start without them · s show · q quit ")

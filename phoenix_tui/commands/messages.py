@@ -201,7 +201,7 @@ async def _choose(ctx: CommandContext, kept: DraftStash) -> None:
         ctx.tell(NOTHING)
         return
     rows = [PickerRow(one.name, one.words, ago(time.time() - one.at), one.text) for one in found.values()]
-    chosen = await ctx.sheets.show(PickerSheet("Drafts put aside", rows))
+    chosen = await ctx.sheets.show(PickerSheet("Drafts put aside", rows, takes="Enter brings it back"))
     if chosen and (draft := found.get(chosen)) is not None:
         if ctx.dock.composer.content.strip() and not _put_aside(ctx, kept):
             return

@@ -18,6 +18,7 @@ from engine.executor.requests import EngineError
 from phoenix_tui.features.front_end import require_accepted
 from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.models.choice import GUIDE
+from phoenix_tui.text.agent_text import INIT_ORDERS
 from tools.arguments import ToolFailure, explain
 from tools.clean import clean, clean_line
 from tools.files.content import diff_display
@@ -196,7 +197,7 @@ CHANGED: Final = "AGENTS.md changed in the meantime; nothing was written."
 WRITTEN: Final = "AGENTS.md is written. It counts once this folder is trusted: Phoenix asks at its next start here."
 CLOSED: Final = "A rule denies to read AGENTS.md, so it is not changed; /rules lists them."
 NOTHING_NEW: Final = "AGENTS.md contains these facts already."
-REQUEST: Final = """{order} AGENTS.md in the working directory: instructions for agents that work on this project.
+REQUEST: Final = """{order}
 
 Look at the project with your tools first; check each fact below, which was gathered without a model. Write at most 60 \
 lines of Markdown: the purpose of the project in two sentences, its layout, the commands to build, run, test and lint \
@@ -211,8 +212,6 @@ IMPORT: Final = """
 CLAUDE.md in the same folder has instructions too, and counts only where there is no AGENTS.md. Begin AGENTS.md with \
 the line `@CLAUDE.md`, which adds that file to it, and do not repeat what it says."""
 OTHER: Final = "CLAUDE.md"
-WRITE: Final = "Write"
-IMPROVE: Final = "Improve the existing"
 
 
 async def init(front: FrontEnd, _: str) -> None:
@@ -238,7 +237,7 @@ async def request_text(folder: Path, is_closed: Callable[[Path], bool]) -> str:
     facts = (await asyncio.to_thread(gather, folder, is_closed)).markdown
     exists = await asyncio.to_thread((folder / NAME).exists)
     inside = facts.replace("</project_facts", "< /project_facts")
-    text = REQUEST.format(order=IMPROVE if exists else WRITE, facts=inside)
+    text = REQUEST.format(order=INIT_ORDERS[exists], facts=inside)
     return text if exists or not await asyncio.to_thread((folder / OTHER).exists) else text + IMPORT
 
 

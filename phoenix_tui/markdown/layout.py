@@ -411,7 +411,7 @@ def lay_block(tokens: Sequence[Token], start: int, end: int, page: Page, gutter:
         case "paragraph_open":
             page.text(inline_lines(tokens[start + 1].children or []), gutter)
         case "heading_open":
-            look = alter_look(PLAIN, bold=True, underline=token.tag == "h1", italic=token.tag > "h2")
+            look = alter_look(PLAIN, tone=TextTone.YOU, bold=True, underline=token.tag == "h1", italic=token.tag > "h2")
             page.text(inline_lines(tokens[start + 1].children or [], look), gutter)
         case "fence":
             page.code(code_sources(token.content), fence_language(token.info), gutter)
@@ -446,10 +446,31 @@ def lay_items(
     """Put list items without blank lines between them; `number` is the first one's."""
     for offset, (start, end) in enumerate(items):
         mark = f"{_BULLETS[depth % len(_BULLETS)]} " if number is None else f"{number + offset}. "
+        item = tokens[start + 1 : end - 1]
+        if number is None and (box := box_of(item)):
+            mark, item = f"{box} ", without_box(item)
         hanging = Gutter((Span(mark, QUIET),), (Span(" " * cells(mark)),), gutter)
         if end - start == 2:
             page.lines.append(StyledLine(hanging.take()))
-        lay_blocks(tokens, start + 1, end - 1, page, hanging, depth + 1)
+        lay_blocks(item, 0, len(item), page, hanging, depth + 1)
+
+
+BOXES: Final = {"[ ] ": "☐", "[x] ": "☑", "[X] ": "☑"}
+"""Beginnings of an item of a task list, and the signs that they are shown as."""
+BOX: Final = 4
+"""Characters of such a beginning."""
+
+
+def box_of(item: Sequence[Token]) -> str:
+    """The sign of an item of a task list; empty for any other."""
+    children = (item[1].children or ()) if len(item) > 1 else ()
+    return BOXES.get(children[0].content[:BOX], "") if children and children[0].type == "text" else ""
+
+
+def without_box(item: Sequence[Token]) -> Sequence[Token]:
+    children = list(item[1].children or ())
+    children[0] = children[0].copy(content=children[0].content[BOX:])
+    return [item[0], item[1].copy(children=children), *item[2:]]
 
 
 def lay_blocks(tokens: Sequence[Token], start: int, end: int, page: Page, gutter: Gutter, depth: int = 0) -> None:

@@ -34,11 +34,11 @@ from phoenix_tui.modals.task_sheet import (
     in_sight,
 )
 from phoenix_tui.text.labels import Tone
-from phoenix_tui.text.task_text import describe_untracked, empty_board, format_todo_heading, shorten
+from phoenix_tui.text.task_text import TODO_SIGNS, describe_untracked, empty_board, format_todo_heading, shorten
 from phoenix_tui.widgets.bases import first_visible, move_choice, run_latest
 from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.todo_panel import TONES
-from tools.displays import TodoList, lines_of
+from tools.displays import TodoList
 
 NO_TASK: Final = "no task"
 """Filter that shows messages without a task."""
@@ -132,7 +132,7 @@ LEAST: Final = 2
 """Items below the heading; where there is no room for as many, the current one is beside it."""
 
 
-def todo_rows(todos: TodoList, width: int, height: int, indent: int) -> list[Content]:
+def todo_rows(todos: TodoList, width: int, height: int, indent: int, *, plain: bool = False) -> list[Content]:
     """Heading and items around the current one, for a screen of this size; empty without items."""
     if not todos.items:
         return []
@@ -144,12 +144,13 @@ def todo_rows(todos: TodoList, width: int, height: int, indent: int) -> list[Con
         return [Content.assemble(head, words).truncate(width, ellipsis=True)]
     at = todos.items.index(current) if current is not None else len(todos.items)
     first = max(min(at - 1, len(todos.items) - room), 0)  # one before the current item, or before the end
-    lines = list(zip(lines_of(todos.items), todos.items, strict=True))[first : first + room]
+    lines = list(enumerate(todos.items, 1))[first : first + room]
     if len(todos.items) > room:
         place = f"   {first + 1} to {first + len(lines)} of {len(todos.items)}"
         head = Content.assemble(head, (place, Tone.QUIET.value))
     rows = [head.truncate(width, ellipsis=True)]
-    for line, item in lines:
+    for number, item in lines:
+        line = f"{number:>{len(str(len(todos.items)))}}. {TODO_SIGNS[item.status].mark(plain)} {item.content}"
         text = Content.styled(shorten(line), TONES[item.status]).truncate(max(width - indent, 1), ellipsis=True)
         rows.append(Content.assemble(" " * indent, text))
     return rows
@@ -276,7 +277,8 @@ class TasksSheet(TaskActionsSheet):
 
     def _fill_todos(self, room: int, width: int) -> int:
         """Set the agent's todo list above the rows, as far as there is room; returns its rows with the margin."""
-        rows = todo_rows(self.board.conversation.todos.now, width, self.size.height, POINTER)[: max(room - 1, 0)]
+        todos = self.board.conversation.todos.now
+        rows = todo_rows(todos, width, self.size.height, POINTER, plain=self._plain)[: max(room - 1, 0)]
         return self._fill("#todos", rows) + bool(rows)
 
     def _fill(self, name: str, rows: Sequence[Content]) -> int:

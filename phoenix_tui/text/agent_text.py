@@ -177,6 +177,18 @@ def marks(message: StoredMessage) -> list[str]:
     return found
 
 
+INIT_ORDERS: Final = tuple(
+    f"{verb} AGENTS.md in the working directory: instructions for agents that work on this project."
+    for verb in ("Write", "Improve the existing")
+)
+"""Beginnings of the request of `/init`: for a new file, and for one that exists."""
+
+
+def is_init_request(text: str) -> bool:
+    """True for the words of `/init`, which are not the user's own."""
+    return text.startswith(INIT_ORDERS)
+
+
 STRATEGIES: Final = {
     Strategy.SINGLE: "the main model alone",
     Strategy.PARALLEL: "agents in parallel",

@@ -11,9 +11,9 @@ from typing import Final
 from engine.machine.messages import ImageBlock, Origin, Role, ToolResultBlock, ToolUseBlock, text_in
 from engine.records import StoredMessage
 from engine.records.tracked_tasks import TaskBoardView, TaskStatus, TrackedTask, TrackingStatus
-from phoenix_tui.text.labels import DONE, FAILED, RUNNING, Glyph, Tone, age
+from phoenix_tui.text.labels import DONE, FAILED, READY, RUNNING, STOPPED, Glyph, Tone, age
 from tools.clean import clean_line
-from tools.displays import TodoList, lines_of
+from tools.displays import TodoList, TodoStatus, lines_of
 from tools.wording import one_line, pluralize
 
 LONGEST: Final = 600
@@ -159,6 +159,13 @@ def task_lines(task: TrackedTask, words: Sequence[str], now: float) -> list[str]
 
 
 HEADING: Final = "Todo list of the agent"
+TODO_SIGNS: Final[dict[TodoStatus, Glyph]] = {
+    TodoStatus.PENDING: READY,
+    TodoStatus.IN_PROGRESS: RUNNING,
+    TodoStatus.COMPLETED: DONE,
+    TodoStatus.CANCELLED: STOPPED,
+}
+"""Signs of items on a screen; texts for models and readers have letters (`tools.displays.MARKS`)."""
 
 
 def format_todo_heading(todos: TodoList) -> str:

@@ -27,6 +27,8 @@ ROOMY: Final = 24
 LONGEST_LINE: Final = 400
 """Characters of a message that are looked at for its row."""
 SENT_WHEN: Final = "sent one by one when the agent is done"
+STEERED: Final = "given to this turn with its next tool result"
+MIXED: Final = "some are given to this turn, the others sent when the agent is done"
 
 
 WHEN: Final = {Delivery.IDLE: "when idle", Delivery.TOOL: "with the next tool result"}
@@ -129,7 +131,7 @@ class QueuePanel(Still, Widget):
     def render(self) -> Content:
         width = max(self.size.width, 1)
         held = hint("paused", ("send", "resumes"))
-        words = _keys() if self.has_focus else held if self._held else SENT_WHEN
+        words = _keys() if self.has_focus else held if self._held else self._when
         tone = Tone.NEEDS_YOU if self._held and not self.has_focus else Tone.QUIET
         heading = Content.assemble((f"queue {len(self.waiting)}", "bold"), (f" · {words}", tone.value))
         lines = [heading.truncate(width, ellipsis=True)]
@@ -140,9 +142,15 @@ class QueuePanel(Still, Widget):
             lines.append(Content.styled(f"+{more} more", Tone.QUIET.value))
         return Content("\n").join(lines)
 
+    @property
+    def _when(self) -> str:
+        """Time of sending of all messages."""
+        steered = sum(one.delivery is Delivery.TOOL for one in self.waiting)
+        return MIXED if 0 < steered < len(self.waiting) else STEERED if steered else SENT_WHEN
+
     def _row(self, place: int, message: QueuedMessage, width: int) -> Content:
         number = f"{place + 1:>{len(str(len(self.waiting)))}} "
-        mixed = any(one.delivery is Delivery.TOOL for one in self.waiting)
+        mixed = self._when == MIXED
         # Kind, size and, where they differ, when it is sent.
         lines, images = message.text.strip().count("\n") + 1, len(message.image_ids)
         parts = ["shell" if not message.text.startswith("!!") else "shell, only you"] if message.is_shell else []

@@ -101,20 +101,6 @@ def warn_crossing(before: ContextUse, after: ContextUse) -> str:
     return ""
 
 
-class MeterRow(Widget):
-    """Row that knows which of its words are the meter."""
-
-    def meter(self) -> str:
-        return ""
-
-    async def on_click(self, event: events.Click) -> None:
-        """Open the context sheet after a click on the meter."""
-        row, place = self.render(), event.get_content_offset(self)
-        if isinstance(row, Content) and place is not None and covers(row.plain, self.meter(), place.x):
-            event.stop()
-            await self.run_action("screen.command('context')")
-
-
 def covers(row: str, part: str, cell: int) -> bool:
     ahead, found, _ = row.partition(part) if part else ("", "", "")
     start = Content(ahead).cell_length
@@ -171,7 +157,7 @@ class StatusValues(Struct, frozen=True):
     """Ends of sub-agents that wait to be read."""
 
 
-class StatusLine(Still, MeterRow):
+class StatusLine(Still, Widget):
     """One row that never blanks; its timer runs only during a run and repaints only itself."""
 
     DEFAULT_CSS = """
@@ -243,7 +229,7 @@ class StatusLine(Still, MeterRow):
         if self.database_busy and not status.esc_hint:
             return "Esc cancels"
         if status.read_only and not status.esc_hint:
-            return "/fork continues in a copy"
+            return ""
         if status.details.planned and not status.esc_hint and not status.has_text:
             return hint(("route_start", "starts"), ("stop", "stops"))
         if status.vim_esc_hint and not status.esc_hint:
@@ -257,9 +243,6 @@ class StatusLine(Still, MeterRow):
             esc_hint=status.esc_hint,
             agent_counts=status.agent_counts,
         )
-
-    def meter(self) -> str:
-        return short_meter(self.status.context)
 
     def _label(self) -> Label:
         status = self.status
@@ -295,19 +278,15 @@ class StatusLine(Still, MeterRow):
         route = ("route" if status.supervisor else "", Tone.QUIET.value)
         effort = "" if status.effort is Effort.DEFAULT else f" ({status.effort.value})"
         model = (f"{short_model(status.model)}{effort}", Tone.QUIET.value)
-        context = (short_meter(status.context), status.context.tone.value)
-        cost = (money(status.cost_usd), Tone.QUIET.value)
         jobs = (f"{status.jobs} in background" if status.jobs else "", Tone.WORK.value)
         summary = ("summarizing older messages" if status.summarizing else "", Tone.WORK.value)
         remark = (REMARKS.get(status.model.partition("/")[0], ""), Tone.QUIET.value)
         background_work = (self.background_work, Tone.WORK.value)
         choices = (
-            (mode, sandbox, kept, profile, route, model, remark, context, cost, jobs, summary, background_work),
-            (mode, sandbox, kept, profile, route, model, context, cost, jobs, summary, background_work),
-            (mode, sandbox, kept, profile, route, model, context, jobs, summary, background_work),
-            (mode, sandbox, kept, profile, route, context, jobs, summary, background_work),
-            (mode, sandbox, kept, context, jobs, summary, background_work),
-            (mode, sandbox, kept, context),
+            (mode, sandbox, kept, profile, route, model, remark, jobs, summary, background_work),
+            (mode, sandbox, kept, profile, route, model, jobs, summary, background_work),
+            (mode, sandbox, kept, profile, route, jobs, summary, background_work),
+            (mode, sandbox, kept, jobs, summary, background_work),
             (mode, sandbox, kept),
             (mode, sandbox),
             (mode,),
@@ -347,6 +326,7 @@ class Heading(Struct, frozen=True):
     place: str = ""
     """Number of the sub-agent and their count; never cut before the title."""
     context: ContextUse = field(default_factory=ContextUse)
+    cost_usd: float | None = 0.0
     others_asking: int = 0
     others_unread: int = 0
     glyph: Glyph | None = None
@@ -360,7 +340,7 @@ class Heading(Struct, frozen=True):
         return replace(self, folder=folder, branch=self.branch if folder == self.folder else "")
 
 
-class TitleRow(Still, MeterRow):
+class TitleRow(Still, Widget):
     """One row; a long title gives way to the folder, down to half of the room."""
 
     DEFAULT_CSS = """
@@ -396,8 +376,19 @@ class TitleRow(Still, MeterRow):
             left = Content.assemble(short, place, folder).truncate(room, ellipsis=True)
         return Content.assemble(left, " " * max(width - left.cell_length - right.cell_length, 1), right)
 
-    def meter(self) -> str:
-        return wide_meter(self.heading.context, self._plain)
+    def _meter(self, width: int) -> str:
+        """Context and cost: on the whole screen nowhere else."""
+        heading = self.heading
+        is_wide = width >= WIDE and self.screen.size.width >= LIST_FROM
+        use = wide_meter(heading.context, self._plain) if is_wide else short_meter(heading.context)
+        return hint(use, money(heading.cost_usd))
+
+    async def on_click(self, event: events.Click) -> None:
+        """Open the context sheet after a click on the meter."""
+        row, place = self.render(), event.get_content_offset(self)
+        if place is not None and covers(row.plain, self._meter(self.size.width), place.x):
+            event.stop()
+            await self.run_action("screen.command('context')")
 
     def _right(self, width: int) -> Content:
         heading = self.heading
@@ -409,11 +400,11 @@ class TitleRow(Still, MeterRow):
             parts.append((f"{ASKING.mark(self._plain)}{heading.others_asking} ", ASKING.tone.value))
         if heading.others_unread and list_hidden:
             parts.append((f"{UNREAD.mark(self._plain)}{heading.others_unread} ", UNREAD.tone.value))
+        if meter := self._meter(width):
+            parts.append((f"{meter} " if list_hidden else meter, heading.context.tone.value))
         if list_hidden:
             opens = hint(("list", "list")) if width >= SPELLED_FROM and not heading.parent else short_key("list")
             parts.append((f" {opens}", Tone.QUIET.value))
-        elif width >= WIDE and (meter := wide_meter(heading.context, self._plain)):
-            parts.append((meter, heading.context.tone.value))
         return Content.assemble(*parts)
 
 

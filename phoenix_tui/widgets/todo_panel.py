@@ -15,9 +15,10 @@ from textual.widget import Widget
 from phoenix_tui.keys.active_keys import BACK, hint
 from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.text.labels import Tone
+from phoenix_tui.text.task_text import TODO_SIGNS
 from phoenix_tui.widgets.bases import Opened, Still
 from tools.clean import clean_line
-from tools.displays import MARKS, TodoItem, TodoList, TodoStatus
+from tools.displays import TodoItem, TodoList, TodoStatus
 
 SHARE: Final = 3
 """The panel takes this part of the screen's rows at most."""
@@ -50,8 +51,9 @@ class TodoPanel(Still, Widget):
     class Left(Message, namespace="todo_panel"):
         """The keys belong to the composer again."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, plain: bool = False) -> None:
         super().__init__()
+        self._plain = plain
         self.todos = TodoList()
         self.unfolded = False
         """True while all items are shown."""
@@ -162,7 +164,7 @@ class TodoPanel(Still, Widget):
 
     def _row(self, place: int, item: TodoItem, width: int) -> Content:
         number = f"{place + 1:>{len(str(len(self.todos.items)))}} "
-        mark = f"{MARKS[item.status]} "
+        mark = f"{TODO_SIGNS[item.status].mark(self._plain)} "
         text = Content(clean_line(item.content)).truncate(max(width - len(number) - len(mark), 1), ellipsis=True)
         if self.has_focus and place == self.chosen:
             return Content.styled(f"{number}{mark}{text.plain}", "reverse")

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from phoenix_tui.workspace.startup import Startup
     from phoenix_tui.workspace.widgets import Toasts, WorkspaceWidgets
 
-READ_ONLY: Final = "Read-only: messages cannot be sent here"
 IN_A_PROGRAM: Final = "Your keys go to the command above"
 
 
@@ -172,7 +171,7 @@ class ComposerEvents:
         begun = active is not None and active.conversation is not None and active.conversation.record.message_count > 0
         words = invitation(status.state, begun=begun, agent_counts=status.agent_counts)
         if status.read_only and not status.agent_counts.is_agent:
-            words = READ_ONLY
+            words = ""  # the notice above says it
         question = self._parts.dock.asking
         if question is not None:
             words = question.invitation or words

@@ -179,7 +179,7 @@ def show_todos(dock: Dock, todos: TodoList, state: State) -> None:
         # After the first frame, with the first list.
         from phoenix_tui.widgets.todo_panel import TodoPanel  # noqa: PLC0415 - as said
 
-        dock.todos = TodoPanel()
+        dock.todos = TodoPanel(plain=dock.plain)
         dock.mount(dock.todos, before=dock.question if dock.question.is_attached else "#rule")
     dock.todos.show(todos, works=is_busy(state))
 
@@ -434,6 +434,7 @@ class ConversationView:
             parent=self._agents.parent,
             place=self._agents.place,
             context=status.context,
+            cost_usd=status.cost_usd,
         )
 
     def _update(self, **changes: Any) -> None:

@@ -69,7 +69,7 @@ async def test_what_the_owner_stores_is_told_in_order(tmp_path: Path) -> None:
             assert moves[-1] is Idle
             assert set(moves) & {AwaitingLlm, ToolExecuting}
             assert other.record.message_count == conversation.record.message_count
-            assert other.read_only.startswith(f"Process {os.getpid()} has this conversation open")
+            assert other.read_only.startswith(f"Open in another window (pid {os.getpid()})")
 
 
 async def test_a_title_of_the_owner_is_told(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ async def test_a_window_has_the_conversation_once_its_owner_lets_go(tmp_path: Pa
             await other.wait_idle()
             assert words(seen) == ["two", "Again."]
             last = await owner.engine.open(conversation.id)
-            assert "read-only" in last.read_only, "the other way round now"
+            assert last.read_only.startswith("Open in another window"), "the other way round now"
 
 
 async def test_of_two_windows_one_has_it_and_the_other_follows_that_one(tmp_path: Path) -> None:

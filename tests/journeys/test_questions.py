@@ -174,7 +174,7 @@ async def test_a_plan_is_made_changed_in_the_editor_and_carried_out(claude: Clau
         await running.press("1", "On it.", "todo 0/2 Change delay")
         running.type(CTRL_T)
         # The hint comes with the focus: without it Esc and the "/" behind it would be one write, which is Alt+/.
-        await running.shows("1 [>] Change delay", "2 [ ] Run the tests", "Space done")
+        await running.shows("1 ▸ Change delay", "2 ○ Run the tests", "Space done")
         running.type(ESC)
         await running.lacks("Space done")
         await running.send("/plan", "Approved plan")

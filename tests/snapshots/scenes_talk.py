@@ -250,7 +250,7 @@ async def todo_list(place: Booth) -> None:
         conversation.set_todos(TodoList(ITEMS))
         await shell.shows("todo 3/7")
         await place.take(shell, "row", BOTH)
-        await shell.press("ctrl+t", shows="[>]")
+        await shell.press("ctrl+t", shows="▸")
         await place.take(shell, "all", BOTH)
         conversation.set_todos(TodoList(MANY))
         await shell.shows("39/100")

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from engine.codec import CodecError, decode_display
-from engine.machine.messages import ToolCall, ToolResult, ToolStatus, is_own_call
+from engine.machine.messages import UNSENT_CALL, ToolCall, ToolResult, ToolStatus, is_own_call
 from engine.records import ToolCallRecord
 from phoenix_tui.markdown.code import plain_rows
 from phoenix_tui.markdown.lines import (
@@ -168,6 +168,11 @@ class ToolView(Struct, frozen=True):
     @property
     def is_own(self) -> bool:
         return is_own_call(self.id)
+
+    @property
+    def is_unsent(self) -> bool:
+        """True for a line of the user that no model reads."""
+        return self.id.startswith(UNSENT_CALL)
 
     def __post_init__(self) -> None:
         """Reveal the summary from any source: a row shows exactly the command."""

@@ -15,6 +15,7 @@ from engine.machine.texts import STOPPED, SUMMARIZED, without_keys
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.markdown.code import plain_rows
 from phoenix_tui.markdown.lines import MARGIN, PLAIN, QUIET, Span, StyledLine, TextStyle, TextTone, ellipsize, wrap
+from phoenix_tui.text.agent_text import is_init_request
 from phoenix_tui.widgets.blocks.rows import column, draw_row, duration_text, quiet_note, shorten
 from tools.clean import LONGEST_LINE, clean, clean_line
 from tools.wording import pluralize
@@ -107,7 +108,7 @@ def _prompt_row(number: int, shown: str, joint: str | None) -> StyledLine:
 
 def sticky_prompt(text: str, width: int) -> tuple[Span, ...]:
     """The first line of a prompt as the row that stays on top of its answer."""
-    first = clean_line(text.strip()[:LONGEST_LINE].split("\n", 1)[0])
+    first = "/init" if is_init_request(text) else clean_line(text.strip()[:LONGEST_LINE].split("\n", 1)[0])
     return (BAR, Span(ellipsize(first, max(column(width) - MARGIN, 1)), _BOLD))
 
 

@@ -251,7 +251,8 @@ def tool_block(view: ToolView, width: int, *, is_open: bool, action: str = "", n
     lines_printed = (terminal.lines if terminal is not None else 0) or output.count("\n") + bool(output)
     right = _right(view, lines_printed, is_open, now)
     mark = RUNS_ON if _job(view) else _mark(view.status)
-    lines = [draw_row(mark, view.label, _title(view), right, width, action=action, is_path=view.name in OF_PATHS)]
+    mark, label = (_own_mark(view), "") if view.is_own else (mark, view.label)
+    lines = [draw_row(mark, label, _title(view), right, width, action=action, is_path=view.name in OF_PATHS)]
     is_running, has_screen = view.status is ToolStatus.RUNNING, view.cursor is not None or view.wants_screen
     if view.is_own and is_running and (output or has_screen):
         return ToolBlock([*lines, *running_rows(view, width, OWN_TAIL), *screen_rows(view, width)])
@@ -271,6 +272,13 @@ def tool_block(view: ToolView, width: int, *, is_open: bool, action: str = "", n
         if "\n" not in output:
             return ToolBlock([*lines, *bar_sentence(output, width, SENTENCE_ROWS)])
     return ToolBlock(lines + bar_lines(_excerpt(output_lines(output), _head(view)), width))
+
+
+def _own_mark(view: ToolView) -> Span:
+    """Sign of a line of the user as it was typed; its colour is yours unless it failed or was stopped."""
+    usual = _mark(view.status).look
+    look = TextStyle(TextTone.YOU, bold=True) if usual.tone in {TextTone.GOOD, TextTone.WORK} else usual
+    return Span("!!" if view.is_unsent else "!", look)
 
 
 def _head(view: ToolView) -> int:
@@ -372,7 +380,8 @@ def _mark(status: ToolStatus) -> Span:
 
 def _right(view: ToolView, lines: int, is_open: bool, now: float) -> str:
     """The end of the row: how much is folded, how it ended, how long it took."""
-    place = [_place(view)] if _place(view) else []
+    place = ["not sent"] if view.is_unsent else []
+    place += [_place(view)] if _place(view) else []
     if view.status is ToolStatus.RUNNING:
         return " · ".join([*place, duration_text(max(now - view.since, 0.0)) if view.since else "runs"])
     words = [*place, *_status_words(view, lines, is_open)]

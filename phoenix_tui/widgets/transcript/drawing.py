@@ -25,7 +25,7 @@ from engine.records import StoredMessage
 from phoenix_tui.images.source import box_of
 from phoenix_tui.markdown.code import LongText
 from phoenix_tui.markdown.lines import BLANK, MARGIN, Span, StyledLine
-from phoenix_tui.text.agent_text import marks, read_submission
+from phoenix_tui.text.agent_text import is_init_request, marks, read_submission
 from phoenix_tui.widgets.blocks import speech
 from phoenix_tui.widgets.blocks.rows import ToolView
 from phoenix_tui.widgets.blocks.tool_row import completion_words, focus_lines, reads_line, tool_block
@@ -291,6 +291,8 @@ class Drawing(Struct, frozen=True):
             return [_long_part(key, DrawnKind.NOTE, rows, foldable=True)]
         images = [block for block in message.blocks if isinstance(block, ImageBlock)]
         attached = find_attachments(message.blocks)
+        if is_init_request(texts):
+            texts, attached = "/init", (TextBlock(texts, attached="the request of /init"), *attached)
         said = speech.SpokenMessage(texts, tuple(images), attached, tuple(marks(message)))
         rows = speech.prompt_rows(said, self.width, is_open=self.stack.is_open(key), action=fold_action(key))
         prompt = _long_part(key, DrawnKind.PROMPT, rows)

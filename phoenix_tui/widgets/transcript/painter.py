@@ -95,15 +95,19 @@ class Colours(Struct, frozen=True):
     selection: Color
     few: bool = False
     """True when the terminal has 256 colours: tints are colours of its palette then."""
+    fewest: bool = False
+    """True when it has 16: an added or removed row has its colour in place of a tint."""
 
 
 DARK_TINTS: Final = {
     Surface.ADDED: Color(0, 95, 0),
     Surface.REMOVED: Color(95, 0, 0),
-    Surface.ADDED_WORDS: Color(0, 95, 95),
-    Surface.REMOVED_WORDS: Color(135, 0, 0),
+    Surface.ADDED_WORDS: Color(0, 95, 0),
+    Surface.REMOVED_WORDS: Color(95, 0, 0),
 }
-"""Colours 22, 52, 23 and 88: the darkest of their hue."""
+"""Colours 22 and 52, the darkest of their hue: changed words are underlined, as code is
+hard to read on lighter ones.
+"""
 LIGHT_TINTS: Final = {
     Surface.ADDED: Color(215, 255, 215),
     Surface.REMOVED: Color(255, 215, 215),
@@ -111,6 +115,10 @@ LIGHT_TINTS: Final = {
     Surface.REMOVED_WORDS: Color(255, 175, 175),
 }
 """Colours 194, 224, 157 and 217: the lightest."""
+
+
+FEWEST: Final = "standard"
+"""Name of 16 colours as Rich calls a terminal's."""
 
 
 class Painter:
@@ -128,11 +136,13 @@ class Painter:
         """Laid over selected text."""
 
     def style(self, look: TextStyle) -> Style:
-        found = self._styles.get(look)
+        key, found = look, self._styles.get(look)
         if found is None and look.program:
             found = self._styles[look] = self._programs.style(look.program)
         elif found is None:
-            found = self._styles[look] = Style(
+            if look.surface in DARK_TINTS and (self.colours.few or self.colours.fewest):
+                look = self._without_tints(look)
+            found = self._styles[key] = Style(
                 color=self._foreground(look.tone).rich_color,
                 bgcolor=self._background(look.surface).rich_color,
                 bold=look.bold or None,
@@ -141,6 +151,14 @@ class Painter:
                 underline=look.underline or None,
             )
         return found
+
+    def _without_tints(self, look: TextStyle) -> TextStyle:
+        """The look of a changed row where tints are few, or none can be read."""
+        underline = look.underline or look.surface in {Surface.ADDED_WORDS, Surface.REMOVED_WORDS}
+        if not self.colours.fewest:
+            return look._replace(underline=underline)
+        tone = TextTone.GOOD if look.surface in {Surface.ADDED, Surface.ADDED_WORDS} else TextTone.BAD
+        return look._replace(tone=tone, surface=Surface.PLAIN, underline=underline)
 
     def strip(self, line: StyledLine, *, dim: bool = False) -> Strip:
         styles = (self._look(span, dim, clickable=bool(span.action)) for span in line.spans)
@@ -268,4 +286,5 @@ def colours_of(widget: Widget) -> Colours:
         bad=foreground("bad"),
         selection=background("selection"),
         few=has_palette(cast("App[object]", widget.app)),
+        fewest=cast("App[object]", widget.app).console.color_system == FEWEST,
     )

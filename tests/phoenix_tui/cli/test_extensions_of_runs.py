@@ -329,7 +329,7 @@ async def test_the_question_at_the_start_covers_both_and_keeps_one_answer(tmp_pa
     async with program(phoenix, columns=120, rows=60) as running:
         await running.shows("Trust them?")
         await running.shows(
-            "The same answer is about these files, which extend Phoenix:",
+            "Also in this folder, active after your yes:",
             "runs programs (2 hooks and 1 server):",
             f"PreToolUse Bash: {LINT} Stop: echo done",
             "instructs the model (1 skill): .claude/skills/web/SKILL.md",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from phoenix_tui.markdown import stream as stream_module
 from phoenix_tui.markdown.code import CodeBlock
 from phoenix_tui.markdown.layout import DECIDING, link_action
-from phoenix_tui.markdown.lines import StyledLine, breaks, cells
+from phoenix_tui.markdown.lines import StyledLine, TextTone, breaks, cells
 from phoenix_tui.markdown.stream import MarkdownStream
 from tests.support.whole_markdown import markdown_lines
 
@@ -328,3 +328,18 @@ def test_a_fence_of_many_thousand_lines_is_never_laid_out_again() -> None:
         assert first >= lines - 2
         lines = len(stream.lines)
     assert stream.settled >= 20_000
+
+
+def test_an_item_of_a_task_list_has_a_box_in_place_of_a_bullet_however_often_it_is_laid_out() -> None:
+    source = "- [ ] write the `test`\n- [x] read\n  - [X] nested\n- [y] neither\n"
+    assert [line.text.strip() for line in streamed(list(source))] == [
+        "☐ write the test",
+        "☑ read",
+        "☑ nested",
+        "• [y] neither",
+    ]
+
+
+def test_a_heading_has_the_accent() -> None:
+    (line,) = streamed(["## Retry"])
+    assert [span.look.tone for span in line.spans if span.text == "Retry"] == [TextTone.YOU]

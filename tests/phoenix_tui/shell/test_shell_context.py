@@ -108,11 +108,11 @@ async def test_a_click_on_the_meter_opens_it_and_one_beside_it_does_not(shell: S
     conversation = shell.engine.seed("talk", messages=4)
     await shell.open(conversation)
     conversation.play(ContextChanged(84_000, 200_000, estimated=False, cost_usd=0.0))
-    await shell.until(lambda: "ctx 42%" in shell.status)
-    row = shell.parts.status
+    await shell.until(lambda: "ctx 42%" in shell.text)
+    row, shown = shell.parts.title, shell.text.splitlines()[0]
     await shell.pilot.click(row, offset=(1, 0))
     assert not isinstance(shell.top, ContextSheet)
-    await shell.pilot.click(row, offset=(shell.status.index("ctx") + 3, 0))
+    await shell.pilot.click(row, offset=(shown.index("ctx") + 3, 0))
     await shell.until(lambda: isinstance(shell.top, ContextSheet))
 
 

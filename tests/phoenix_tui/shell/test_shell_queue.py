@@ -156,10 +156,12 @@ async def test_alt_i_gives_the_draft_to_the_running_turn_and_the_queue_says_when
         await shell.say("go")
         await shell.type("later", "tab", until=lambda: waiting_with_delivery(shell) == [("later", IDLE)])
         assert "when idle" not in shell.text, "said only where they differ"
+        assert "queue 1 · sent one by one" in shell.text
         await shell.type("use tabs")
         await shell.press("alt+i", until=lambda: waiting_with_delivery(shell) == [("later", IDLE), ("use tabs", TOOL)])
         assert shell.composer.text == ""
         later, now = (row.rstrip() for row in shell.text.splitlines() if "later" in row or "use tabs" in row)
+        assert "queue 2 · some are given to this turn, the others sent" in shell.text
         assert later.endswith("when idle")
         assert now.endswith("with the next tool result")
 
@@ -169,6 +171,8 @@ async def test_a_key_in_the_queue_changes_when_a_message_is_sent(open_shell: Any
         conversation = await shell.say("go")
         conversation.queue.become(QueuedMessage("q1", "one"))
         await shell.press("up", "t", until=lambda: waiting_with_delivery(shell) == [("one", TOOL)])
+        await shell.press("escape", shows="queue 1 · given to this turn with its next tool result")
+        await shell.press("up", until=lambda: shell.dock.queue.has_focus)
         await shell.press("t", until=lambda: waiting_with_delivery(shell) == [("one", IDLE)])
 
 

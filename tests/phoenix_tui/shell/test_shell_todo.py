@@ -37,14 +37,14 @@ async def test_a_list_is_one_row_with_progress_and_the_current_item_until_ctrl_t
     await shell.press("ctrl+t", until=lambda: "There is no todo list here; /todo add TEXT begins one." in shell.toasts)
     conversation.set_todos(LIST)
     await shell.shows("todo 1/3 Running the tests")
-    assert "[ ] Report" not in shell.text
-    await shell.press("ctrl+t", shows="3 [ ] Report")
-    assert "1 [x] Read the code" in shell.text
-    assert "2 [>] Run the tests" in shell.text
+    assert "○ Report" not in shell.text
+    await shell.press("ctrl+t", shows="3 ○ Report")
+    assert "1 ✓ Read the code" in shell.text
+    assert "2 ▸ Run the tests" in shell.text
     await shell.press("escape", until=lambda: shell.composer.has_focus)
-    assert "[ ] Report" in shell.text, "it stays open for reading"
+    assert "○ Report" in shell.text, "it stays open for reading"
     await shell.press("ctrl+t")
-    await shell.lacks("[ ] Report")
+    await shell.lacks("○ Report")
 
 
 async def test_keys_complete_edit_drop_and_add_items(shell: Any) -> None:
@@ -273,7 +273,7 @@ async def test_the_list_stands_above_the_board_with_its_progress(open_shell: Ope
     async with open_shell() as shell:
         await open_board(shell, conversation)
         await shell.shows("Todo list of the agent 3/7")
-        parts = ("Tasks   tracked 12", "Todo list of the agent 3/7", "4. [>] run the tests", "1  find out why")
+        parts = ("Tasks   tracked 12", "Todo list of the agent 3/7", "4. ▸ run the tests", "1  find out why")
         places = [shell.text.index(part) for part in parts]
         assert places == sorted(places)
         for row in ("1  find out", "2  fix the", "3  publish", "4  write", "Planning: ", "│ the second attempt"):
@@ -290,7 +290,7 @@ async def test_a_new_list_is_shown_at_once_and_none_takes_no_row(open_shell: Ope
         await shell.shows("Todo list of the agent 3/7")
         conversation.set_todos(TodoList((TodoItem("\x1b[2Jone [bold]two[/]"),)))
         await shell.shows("Todo list of the agent 0/1")
-        assert "1. [ ] one [bold]two[/]" in shell.text
+        assert "1. ○ one [bold]two[/]" in shell.text
         conversation.set_todos(TodoList())
         await shell.lacks("Todo list of the agent")
 

@@ -209,10 +209,22 @@ def test_what_is_no_tinted_grey_stays(colour: str) -> None:
     assert grey(colour) == colour
 
 
-@pytest.mark.parametrize(("theme", "numbers"), [(DARK, [22, 52, 23, 88]), (LIGHT, [194, 224, 157, 217])])
+@pytest.mark.parametrize(("theme", "numbers"), [(DARK, [22, 52, 22, 52]), (LIGHT, [194, 224, 157, 217])])
 def test_changed_rows_and_words_have_a_tint_of_the_palette(theme: Theme, numbers: list[int]) -> None:
     background, text = Color.parse(theme.background or ""), Color.parse(theme.foreground or "")
     colours = Colours(background, background, text, text, text, text, text, text, text, text, few=True)
     painter = Painter(colours, 80)
     shown = [painter.style(TextStyle(surface=tint)).bgcolor for tint in TINTS]
     assert [one.downgrade(ColorSystem.EIGHT_BIT).number for one in shown if one is not None] == numbers
+    assert [bool(painter.style(TextStyle(surface=tint)).underline) for tint in TINTS] == [False, False, True, True]
+
+
+def test_with_16_colours_a_changed_row_has_the_colour_of_its_change_and_changed_words_a_line() -> None:
+    background, text = Color.parse(DARK.background or ""), Color.parse(DARK.foreground or "")
+    good, bad = Color.parse(DARK.success or ""), Color.parse(DARK.error or "")
+    colours = Colours(background, background, text, text, text, text, text, good, bad, text, fewest=True)
+    painter = Painter(colours, 80)
+    shown = [painter.style(TextStyle(TextTone.KEYWORD, surface=tint)) for tint in TINTS]
+    assert [style.color for style in shown] == [one.rich_color for one in (good, bad, good, bad)]
+    assert {style.bgcolor for style in shown} == {background.rich_color}
+    assert [bool(style.underline) for style in shown] == [False, False, True, True]

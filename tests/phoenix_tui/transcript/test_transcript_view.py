@@ -11,6 +11,8 @@ from textual.pilot import Pilot
 
 from engine.codec import encode_display
 from engine.machine.messages import (
+    OWN_CALL,
+    UNSENT_CALL,
     ImageBlock,
     Origin,
     Role,
@@ -37,6 +39,12 @@ from engine.updates import (
     ToolProgressed,
     ToolStarted,
 )
+from phoenix_tui.text.agent_text import INIT_ORDERS
+from phoenix_tui.widgets.blocks.rows import ToolView
+from phoenix_tui.widgets.blocks.tool_row import tool_block
+from phoenix_tui.widgets.transcript.drawing import Drawing
+from phoenix_tui.widgets.transcript.model import TranscriptModel
+from phoenix_tui.widgets.transcript.stack import Stack
 from tests.support.clocks import SteppedClock
 from tests.support.screens import (
     TranscriptApp,
@@ -126,14 +134,14 @@ async def test_the_output_of_ones_own_command_is_shown_once_and_in_nobodys_name(
             )
         )
         assert text_of(app).split("\n") == [
-            "  ✓ bash  run 1                                       0.4s",
+            "  ! run 1                                             0.4s",
             "  │ one",
             "  │ two",
-            "  ✓ bash  run 2                            +7 lines · 0.4s",
+            "  ! run 2                                  +7 lines · 0.4s",
             *(f"  │ line {number}" for number in range(1, 13)),
             "  │ ⋯",
             "  │ line 20",
-            "  ✓ bash  run 3                                       0.4s",
+            "  ! run 3                                             0.4s",
         ]
 
 
@@ -719,3 +727,25 @@ async def test_no_size_is_too_odd(size: tuple[int, int]) -> None:
         app.view.apply(TextArrived("more text"))
         await pilot.resize_terminal(60, 20)
         await settled(pilot, lambda: "more text" in text_of(app))
+
+
+@pytest.mark.parametrize(
+    ("call_id", "status", "shown"),
+    [
+        (f"{OWN_CALL}1", ToolStatus.SUCCESS, "  ! ls"),
+        (f"{UNSENT_CALL}1", ToolStatus.SUCCESS, "  !! ls"),
+        ("toolu_1", ToolStatus.SUCCESS, "  ✓ bash  ls"),
+    ],
+)
+def test_a_line_of_the_user_looks_as_it_was_typed(call_id: str, status: ToolStatus, shown: str) -> None:
+    row = tool_block(ToolView(call_id, "bash", "ls", status, duration=1), 60, is_open=False).lines[0].text
+    assert row.startswith(f"{shown} ")
+    assert ("not sent" in row) is (call_id.startswith(UNSENT_CALL))
+
+
+def test_the_words_of_init_are_not_the_users() -> None:
+    model = TranscriptModel()
+    text = f"{INIT_ORDERS[0]}\n\nLook at the project."
+    drawing = Drawing(model, 60, Stack(model))
+    (part,) = drawing.message_parts(said(1, text))
+    assert [line.text for line in part.lines] == ["┃ /init", "┃ [the request of /init]"]
