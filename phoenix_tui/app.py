@@ -19,7 +19,7 @@ from textual.screen import Screen
 
 from phoenix_tui.keys.active_keys import hint, own, take
 from phoenix_tui.keys.key_order import KeyGate, KeyOrder, TypedEvent
-from phoenix_tui.keys.keymap import Scope, bindings, scope_of, to_textual
+from phoenix_tui.keys.keymap import Scope, bindings, keys_of, to_textual
 from phoenix_tui.lifecycle.containment import (
     Containment,
     MessageBound,
@@ -289,14 +289,14 @@ class PhoenixApp(App[None]):
         return self._driver if isinstance(self._driver, QuietDriver) else None
 
     def action_help_here(self) -> None:
-        """Show every key, from those of the open sheet on; in the help itself, close it."""
-        from phoenix_tui.modals.rows_sheet import HelpSheet  # noqa: PLC0415 - loaded when it is shown
+        """Show the keys of the open sheet; in the help itself, close it."""
+        from phoenix_tui.modals.help_sheet import HelpSheet  # noqa: PLC0415 - loaded when it is shown
 
         if isinstance(self.screen, HelpSheet):
             self.screen.action_close()
             return
         bound = [one.binding.id for one in self.screen.active_bindings.values() if one.node is self.screen]
-        self.push_screen(HelpSheet(own(), scope_of(bound)))
+        self.push_screen(HelpSheet(own(), keys_of(bound)))
 
     def action_interrupt(self) -> None:
         """Ctrl+C: close a sheet, else act in the workspace."""

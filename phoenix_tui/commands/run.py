@@ -80,7 +80,7 @@ async def run_line(ctx: CommandContext, line: str) -> bool:
         let_keys_in()
         await ctx.sending.send(line)
         return True
-    used = command_key(name)
+    used = command_key(name) if line.startswith("/") else ""  # a key gives the name alone
     noting = asyncio.create_task(asyncio.to_thread(ctx.used.add, used)) if used else None
     try:
         return await run_command(ctx, name, argument)

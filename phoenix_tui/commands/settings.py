@@ -15,10 +15,11 @@ from phoenix_tui.features import model
 from phoenix_tui.features.model import OfferedModels
 from phoenix_tui.features.permissions import choose_mode, choose_sandbox, rule_places, use_mode
 from phoenix_tui.features.service_interfaces import Setting
-from phoenix_tui.features.settings import SettingOrder, SettingsCommands
-from phoenix_tui.keys.keymap import scope_of
+from phoenix_tui.features.settings import EVERY, SettingOrder, SettingsCommands
+from phoenix_tui.keys.keymap import keys_of
+from phoenix_tui.modals.help_sheet import HelpSheet
 from phoenix_tui.modals.model_sheet import ModelSheet
-from phoenix_tui.modals.rows_sheet import RESET, HelpSheet, PickerRow, PickerSheet, SettingsSheet, ThemeSheet, when
+from phoenix_tui.modals.rows_sheet import RESET, PickerRow, PickerSheet, SettingsSheet, ThemeSheet, when
 from phoenix_tui.modals.rules_sheet import RulesSheet
 from phoenix_tui.widgets.pasting import provider_of
 
@@ -57,9 +58,9 @@ class SheetSettingsAsker:
     def __init__(self, ctx: CommandContext) -> None:
         self._ctx = ctx
 
-    async def which_setting(self, settings: Sequence[Setting], before: str) -> SettingOrder | None:
-        """The list of all."""
-        chosen = await self._ctx.sheets.show(SettingsSheet(settings, before))
+    async def which_setting(self, settings: Sequence[Setting], before: str, *, every: bool) -> SettingOrder | None:
+        """A sheet of the usual ones, or of all."""
+        chosen = await self._ctx.sheets.show(SettingsSheet(settings, before, every=every))
         return SettingOrder(chosen.removeprefix(RESET), chosen.startswith(RESET)) if chosen else None
 
     async def new_value(self, setting: Setting) -> str | None:
@@ -88,7 +89,7 @@ def _settings(ctx: CommandContext) -> SettingsCommands:
 
 
 async def run_config(ctx: CommandContext, argument: str) -> None:
-    """Every setting; changed ones are kept in the user's file."""
+    """The usual settings, or all; changed ones are kept in the user's file."""
     await _settings(ctx).config(argument)
 
 
@@ -105,11 +106,11 @@ def keep_setting(ctx: CommandContext, name: str, value: str) -> None:
     _settings(ctx).keep(name, value)
 
 
-async def run_help(ctx: CommandContext, _: str) -> None:
-    """Every key and command, from those on that count where the focus is."""
+async def run_help(ctx: CommandContext, argument: str) -> None:
+    """The everyday keys, or those that count where the focus is."""
     screen = ctx.dock.screen
     own = [one.binding.id for one in screen.active_bindings.values() if one.node is screen.focused]
-    await ctx.sheets.show(HelpSheet(ctx.keymap, scope_of(own)))
+    await ctx.sheets.show(HelpSheet(ctx.keymap, keys_of(own), shows_every=argument == EVERY))
 
 
 async def run_quit(ctx: CommandContext, _: str) -> None:

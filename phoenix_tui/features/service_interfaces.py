@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 
@@ -158,6 +158,13 @@ class ProfilesApi(Protocol):
         ...
 
 
+OFTEN_CHANGED: Final = frozenset({
+    *("model", "cheap_model", "effort", "permission_mode", "sandbox", "sandbox_network", "max_budget_usd"),
+    *("theme", "notifications", "busy_enter", "vim", "mouse"),
+})
+"""Settings that are shown first."""
+
+
 class Setting(Struct, frozen=True):
     """One key of `config.toml` as it is in force."""
 
@@ -173,6 +180,16 @@ class Setting(Struct, frozen=True):
     """True when a change applies at once; else from the next start."""
     words: str = ""
     """Meaning of the value; empty when the value is clear itself."""
+
+    @property
+    def is_changed(self) -> bool:
+        """True where a file, a variable or a flag sets it."""
+        return self.source != "default"
+
+    @property
+    def is_usual(self) -> bool:
+        """True for one that many change, or that is changed."""
+        return self.is_changed or self.name in OFTEN_CHANGED
 
 
 class SettingsApi(Protocol):

@@ -15,6 +15,9 @@ from phoenix_tui.features.service_interfaces import Setting
 from phoenix_tui.text.statistics_text import size_in_words
 from tools.clean import clean, clean_line
 
+EVERY: Final = "all"
+"""Argument of /config for the list of all settings."""
+
 
 class SettingOrder(Struct, frozen=True):
     """A setting to change, or to take out of the user's file."""
@@ -26,8 +29,10 @@ class SettingOrder(Struct, frozen=True):
 class SettingsAsker(Protocol):
     """A front end's side of the settings."""
 
-    async def which_setting(self, settings: Sequence[Setting], before: str) -> SettingOrder | None:
-        """Choose one, with the one changed last selected (empty: none yet). None ends the choosing."""
+    async def which_setting(self, settings: Sequence[Setting], before: str, *, every: bool) -> SettingOrder | None:
+        """Choose one, with the one changed last selected (empty: none yet), of the usual ones or of `every`. None ends
+        the choosing.
+        """
         ...
 
     async def new_value(self, setting: Setting) -> str | None:
@@ -52,10 +57,10 @@ class SettingsCommands:
         self._settings = front.services.settings
 
     async def config(self, argument: str) -> None:
-        """Carry out `/config`, `/config NAME` or `/config NAME VALUE`."""
+        """Carry out `/config`, `/config all`, `/config NAME` or `/config NAME VALUE`."""
         name, _, value = argument.partition(" ")
-        if not name:
-            await self._choose()
+        if name in {"", EVERY}:
+            await self._choose(every=name == EVERY)
             return
         if not value.strip():
             now = await self.change(name)
@@ -80,9 +85,9 @@ class SettingsCommands:
             return None
         return now
 
-    async def _choose(self) -> None:
+    async def _choose(self, *, every: bool) -> None:
         before = ""
-        while order := await self._asker.which_setting(self._settings.all(), before):
+        while order := await self._asker.which_setting(self._settings.all(), before, every=every):
             before = order.name
             try:
                 if order.reset:
@@ -99,7 +104,7 @@ class SettingsCommands:
     def _require(self, name: str) -> Setting | None:
         found = self._find(name)
         if found is None:
-            self._front.tell(f"There is no setting {name}. /config lists all.", bad=True)
+            self._front.tell(f"There is no setting {name}. /config all lists them.", bad=True)
         return found
 
     def _find(self, name: str) -> Setting | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -58,6 +58,7 @@ class Scope(StrEnum):
     IMAGES = "Attached images"
     PASTE = "Pasted text"
     SETTINGS = "Settings"
+    HELP = "Keys and commands"
     PROFILES = "Agent profiles"
     NOTES = "Notes"
     MODELS = "Models"
@@ -320,7 +321,9 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("paste_editor", "ctrl+g", "outside", "edit in $EDITOR", Scope.PASTE),
     Key("paste_file", "ctrl+f", "to_file", "replace with a file", Scope.PASTE),
     Key("paste_undo", "ctrl+underscore", "undo", "undo", Scope.PASTE),
+    Key("setting_all", "tab", "switch", "switch between the usual settings and all", Scope.SETTINGS),
     Key("setting_reset", "delete", "reset", "reset to the default value", Scope.SETTINGS),
+    Key("help_all", "tab", "switch", "switch between these keys and all", Scope.HELP),
     Key("profile_read", "space", "", "show the whole profile", Scope.PROFILES, priority=False),
     Key("profile_edit", "e", "", "edit your profile in $EDITOR", Scope.PROFILES, priority=False),
     Key("profile_new", "n", "", "create a profile, or copy one", Scope.PROFILES, priority=False),
@@ -425,7 +428,7 @@ BESIDE: Final[dict[Scope, tuple[Scope, ...]]] = {
         Scope.TRACES,
         Scope.REVIEW,
     ),
-    Scope.TYPED: (Scope.HISTORY, Scope.FIND, Scope.SEARCH, Scope.SETTINGS, Scope.TASKS, Scope.MODELS),
+    Scope.TYPED: (Scope.HISTORY, Scope.FIND, Scope.SEARCH, Scope.SETTINGS, Scope.HELP, Scope.TASKS, Scope.MODELS),
     Scope.QUESTION: (Scope.APPROVALS, Scope.AGENTS),
     Scope.APPROVALS: (Scope.AGENTS,),
 }
@@ -436,6 +439,17 @@ COUNTED: Final = frozenset({
     *(f"row_answer_{n}" for n in range(1, 5)),
 })
 """Actions that the help names together."""
+TOGETHER: Final = {
+    "go_1": ("Alt+1 … Alt+9", "open conversation 1 to 9 of the list"),
+    "row_answer_1": ("1 … 4", "answer its question with that option"),
+    "answer_1": ("1 … 5", "give the answer with that number"),
+}
+"""Keys and meaning of each group of them, by the first one."""
+EVERYDAY: Final = (
+    *("send", "newline", "complete", "steer", "stop", "interrupt", "older", "history", "paste", "editor"),
+    *("mode", "details", "blocks", "find", "background", "approvals", "list", "new", "palette", "quit"),
+)
+"""The twenty keys that the help shows first."""
 ANSWER_KEYS: Final = (
     *("answer_once", "answer_conversation", "answer_always", "answer_no", "answer_reason"),
     *(f"answer_{n}" for n in range(1, 6)),
@@ -462,18 +476,14 @@ def bindings(scope: Scope, *only: str, **actions: str) -> list[BindingType]:
     ]
 
 
-GENERAL: Final = frozenset({
-    *(Scope.APP, Scope.WORKSPACE, Scope.COMPOSER, Scope.ROWS, Scope.TYPED, Scope.TABS, Scope.READING)
-})  # fmt: skip
-"""Scopes whose keys say little of where one is."""
-SHEETS: Final = frozenset({Scope.ROWS, Scope.TYPED, Scope.READING})
+EVERYWHERE: Final = frozenset({"app", "workspace", "composer"})
+"""Names of scopes whose keys say little of where one is."""
 
 
-def scope_of(bound: Iterable[str | None]) -> Scope | None:
-    """The scope of the keys that a widget or a screen binds, by the ids of its bindings; None where it has none."""
-    scopes = {scope.name.lower(): scope for scope in Scope}
-    found = [scopes[name] for one in bound if one and (name := one.partition(".")[0]) in scopes]
-    return next((one for one in found if one not in GENERAL), next((one for one in found if one in SHEETS), None))
+def keys_of(bound: Iterable[str | None]) -> list[str]:
+    """Names of the keys that a widget or a sheet has of its own, by the ids of its bindings."""
+    found = [one.partition(".") for one in bound if one]
+    return [name for scope, _, name in found if name in KEYS_BY_ID and scope not in EVERYWHERE]
 
 
 def to_textual(keymap: Mapping[str, str]) -> dict[str, str]:
@@ -490,12 +500,10 @@ def key_names(keys: str) -> str:
     )
 
 
-def help_rows(keymap: Mapping[str, str]) -> list[tuple[Scope, str, str]]:
-    """Scope, keys and meaning of every action, with the user's own keys in place."""
-    rows = [(key.scope, key_names(keymap.get(key.id, key.keys)), key.meaning) for key in KEYS if key.id not in COUNTED]
-    rows.insert(0, (W, "Alt+1 … Alt+9", "open conversation 1 to 9 of the list"))
-    beside = next(place for place, row in enumerate(rows) if row[2] == KEYS_BY_ID["beside"].meaning)
-    rows.insert(beside, (L, "1 … 4", "answer its question with that option"))
-    first = next(place for place, row in enumerate(rows) if row[0] is Q)
-    rows.insert(first, (Q, "1 … 5", "give the answer with that number"))
-    return rows
+def help_rows(keymap: Mapping[str, str], only: Container[str] = KEYS_BY_ID) -> list[tuple[Scope, str, str]]:
+    """Scope, keys and meaning of every action, or of `only` these, with the user's own keys in place."""
+    return [
+        (key.scope, *TOGETHER.get(key.id, (key_names(keymap.get(key.id, key.keys)), key.meaning)))
+        for key in KEYS
+        if key.id in only and (key.id in TOGETHER or key.id not in COUNTED)
+    ]

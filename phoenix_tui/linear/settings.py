@@ -12,12 +12,12 @@ from engine.machine.states import is_busy
 from engine.permissions.denials import narrows
 from engine.rule_store import OF_FILE, ActiveRule
 from phoenix_tui.features.agents import UNTITLED
-from phoenix_tui.features.catalogue import LINE_COMMANDS
+from phoenix_tui.features.catalogue import LINE_COMMANDS, SECTION, SlashCommand
 from phoenix_tui.features.front_end import Option
 from phoenix_tui.features.model import choose_model
 from phoenix_tui.features.permissions import choose_mode, choose_sandbox, rule_places
 from phoenix_tui.features.service_interfaces import Setting
-from phoenix_tui.features.settings import SettingOrder, SettingsCommands
+from phoenix_tui.features.settings import EVERY, SettingOrder, SettingsCommands
 from phoenix_tui.linear.line_context import LinearContext, LineCommand
 from phoenix_tui.text.labels import age
 from phoenix_tui.text.request_text import one_line
@@ -33,13 +33,15 @@ class LineSettingsAsker:
     def __init__(self, ctx: LinearContext) -> None:
         self._ctx = ctx
 
-    async def which_setting(self, settings: Sequence[Setting], before: str) -> SettingOrder | None:
-        """The list of all, once, and then the way."""
-        chosen = None if before else await self._ctx.choose("Settings:", [self.words(one) for one in settings])
+    async def which_setting(self, settings: Sequence[Setting], before: str, *, every: bool) -> SettingOrder | None:
+        """The usual ones or all, once, and then the way."""
+        shown = settings if every else [one for one in settings if one.is_usual]
+        heading = "Settings:" if every else f"Settings that are often changed; /config all lists all {len(settings)}:"
+        chosen = None if before else await self._ctx.choose(heading, [self.words(one) for one in shown])
         if chosen is None:
             return None
-        way = await self._ctx.choose(f"{settings[chosen].name}:", WAYS)
-        return SettingOrder(settings[chosen].name, way == 1) if way is not None else None
+        way = await self._ctx.choose(f"{shown[chosen].name}:", WAYS)
+        return SettingOrder(shown[chosen].name, way == 1) if way is not None else None
 
     async def new_value(self, setting: Setting) -> str | None:
         """One of the allowed values, or a line."""
@@ -73,9 +75,15 @@ async def run_quit(ctx: LinearContext, _: str) -> None:
     ctx.leave(0)
 
 
-async def run_help(ctx: LinearContext, _: str) -> None:
-    """Read out all commands, and what a line may begin with."""
-    ctx.say("Commands:", *(f"/{one.name}: {one.in_lines or one.meaning}." for one in LINE_COMMANDS.values()))
+async def run_help(ctx: LinearContext, argument: str) -> None:
+    """Read out the listed commands in their groups, or all, and what a line may begin with."""
+    for section in dict.fromkeys(SECTION.values()):
+        listed = [one for one in LINE_COMMANDS.values() if SECTION.get(one.name) == section]
+        ctx.say(f"{section}:", *map(_command_line, listed))
+    if argument == EVERY:
+        ctx.say("Other names:", *(_command_line(one) for one in LINE_COMMANDS.values() if one.shown_in))
+    else:
+        ctx.say("/help all lists other names too; each belongs to one of these commands.")
     ctx.say(
         "!COMMAND runs a command for you, and the model reads its output. With !!COMMAND only you see the output.",
         "Up and Down recall earlier lines. Ctrl+J starts a new line in a message.",
@@ -86,6 +94,10 @@ async def run_help(ctx: LinearContext, _: str) -> None:
 
 NONE_YET: Final = "There are no rules yet. Answering a question with a adds one; so does /rules TOOL(PATTERN)."
 PLACES: Final = ("in this project", "in every project", "in this conversation only")
+
+
+def _command_line(command: SlashCommand) -> str:
+    return f"/{command.name}: {command.in_lines or command.meaning}."
 
 
 async def run_rules(ctx: LinearContext, text: str) -> None:

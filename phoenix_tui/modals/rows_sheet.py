@@ -1,24 +1,23 @@
-"""Sheets of rows to find one in: palette, help, settings, and the choice of one of many."""
+"""Sheets of rows to find one in: palette, settings, and the choice of one of many."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
 from msgspec import Struct
 from rich.cells import cell_len
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static, TextArea
 
-from phoenix_tui.features.catalogue import COMMANDS
 from phoenix_tui.features.front_end import PageRow
 from phoenix_tui.features.service_interfaces import Setting
 from phoenix_tui.keys.active_keys import hint
-from phoenix_tui.keys.keymap import Scope, bindings, help_rows
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.markdown.lines import cut_middle
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.text.fuzzy import BASE_SCATTERED, places, rank
@@ -84,19 +83,33 @@ class RowsSheet(Sheet[str]):
     """True when letters filter the rows; else they are keys."""
 
     def __init__(
-        self, heading: str, entries: Sequence[PageRow], hint: str, *, current: str = "", empty: str = NO_MATCHES
+        self,
+        heading: str,
+        entries: Sequence[PageRow],
+        hint: str,
+        *,
+        current: str = "",
+        empty: str = NO_MATCHES,
+        every: Sequence[PageRow] = (),
+        shows_every: bool = False,
     ) -> None:
-        """Begin at the row `current`; `empty` is the text in place of rows."""
+        """Begin at the row `current`; `empty` is the text in place of rows. A query finds rows of `every`, if there are
+        any; they are shown from the start with `shows_every`, or where `current` is one of them alone.
+        """
         super().__init__()
         self._empty = empty
         self._heading = heading
         self._hint = hint
         self._entries: Sequence[PageRow] = entries
-        names = [Content(clean_line(one.words)).cell_length for one in entries if one.argument]
+        self._every = every or entries
+        names = [Content(clean_line(one.words)).cell_length for one in self._every if one.argument]
         self._argument_from = max(names, default=0) + GAP
         self._query: str = ""
-        self._found: Sequence[PageRow] = entries
-        self._chosen = next((place for place, one in enumerate(entries) if one.key == current), 0)
+        keys = {one.key for one in self._every} - {one.key for one in entries}
+        self.shows_every = shows_every or current in keys
+        """True while all rows are shown."""
+        self._found: Sequence[PageRow] = self._page
+        self._chosen = next((place for place, one in enumerate(self._found) if one.key == current), 0)
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="sheet"):
@@ -115,12 +128,25 @@ class RowsSheet(Sheet[str]):
         self._draw()
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        self.narrow(event.text_area.text.lower())
+
+    def narrow(self, query: str) -> None:
         """Find again; the best is chosen."""
-        query = event.text_area.text.lower()
         if query != self._query:
             self._query, self._chosen = query, 0
-            self._found = find(self._entries, query)
+            self._found = find(self._every, query) if query else self._page
             self._draw()
+
+    def action_switch(self) -> None:
+        """Show all rows, or the first ones again; a query finds among all anyway."""
+        self.shows_every = not self.shows_every
+        if not self._query:
+            self._found, self._chosen = self._page, 0
+        self._draw()
+
+    @property
+    def _page(self) -> Sequence[PageRow]:
+        return self._every if self.shows_every else self._entries
 
     def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
         event.stop()
@@ -149,13 +175,23 @@ class RowsSheet(Sheet[str]):
         return ""
 
     @property
+    def title_now(self) -> str:
+        """Title of the rows that are shown."""
+        return self._heading
+
+    @property
+    def keys_now(self) -> str:
+        """Keys for the heading."""
+        return self._hint
+
+    @property
     def _room(self) -> int:
         remark = len(Content(self.remark(self.chosen)).wrap(max(self.measure - SIGN, 1)))
         return max(self.size.height * 85 // 100 - CHROME - remark, 3)
 
     def _draw(self) -> None:
         place = f"{self._chosen + 1} / {len(self._found)}" if self._found else "0" if self._entries else ""
-        self.query_one("#heading", Static).update(heading(self._heading, self._hint, self.measure, place))
+        self.query_one("#heading", Static).update(heading(self.title_now, self.keys_now, self.measure, place))
         self.query_one("#rows", Static).update(self._rows())
         remark = self.query_one("#remark", Static)
         remark.update(Content(self.remark(self.chosen)))
@@ -376,51 +412,6 @@ def _cells(text: str) -> int:
     return Content(clean_line(text)).cell_length
 
 
-ALSO: Final = (
-    ("@ names a file", "its path goes into the message"),
-    ("! runs a command", "the model reads its output with your next message"),
-    ("!! runs a command", "only you see its output"),
-)
-
-
-class HelpSheet(RowsSheet):
-    """Esc, F1, and ? on an empty line close it."""
-
-    WRAPS = True
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("question_mark", "close_or_type", "Close", priority=True),
-    ]
-
-    def __init__(self, keymap: Mapping[str, str], where: Scope | None = None) -> None:
-        """Begin at the keys of `where`."""
-        super().__init__("Keys and commands", help_entries(keymap), "", current=where.value if where else "")
-
-    def take_row(self) -> None:
-        """Close with Enter: it is there to be read."""
-        self.dismiss(None)
-
-    def action_close_or_type(self) -> None:
-        """The key that opened it closes it."""
-        line = self.query_one(LineInput)
-        if line.text:
-            line.insert("?")
-        else:
-            self.dismiss(None)
-
-
-def help_entries(keymap: Mapping[str, str]) -> list[PageRow]:
-    """Keys by where they count, then commands, then the signs that begin a line."""
-    rows = help_rows(keymap)
-    keys = [
-        PageRow(scope.value, scope.value, names, meaning)
-        for scope in Scope
-        for where, names, meaning in rows
-        if where is scope
-    ]
-    commands = [PageRow("Commands", one.name, f"/{one.name}", one.meaning, argument=one.argument) for one in COMMANDS]
-    return [*keys, *commands, *(PageRow("Also", sign, sign, meaning) for sign, meaning in ALSO)]
-
-
 RESET: Final = "-"
 """Prefix of a setting that is to be removed from the file."""
 
@@ -430,13 +421,20 @@ class SettingsSheet(RowsSheet):
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.SETTINGS)
 
-    def __init__(self, settings: Sequence[Setting], current: str = "") -> None:
+    def __init__(self, settings: Sequence[Setting], current: str = "", *, every: bool = False) -> None:
         self._by_name = {one.name: one for one in settings}
-        entries = [
-            PageRow("", one.name, one.name, one.words or one.value, "" if one.source == "default" else source(one))
+        rows = {
+            one.name: PageRow("", one.name, one.name, one.words or one.value, source(one) if one.is_changed else "")
             for one in settings
-        ]
-        super().__init__("Settings", entries, hint("Enter changes", ("setting_reset", "resets")), current=current)
+        }
+        usual = [rows[one.name] for one in settings if one.is_usual]
+        super().__init__("Settings", usual, "", current=current, every=list(rows.values()), shows_every=every)
+
+    @property
+    def keys_now(self) -> str:
+        """Keys for the heading."""
+        page = ("setting_all", "shows fewer" if self.shows_every else f"shows all {len(self._by_name)}")
+        return hint("Enter changes", page, ("setting_reset", "resets"))
 
     def remark(self, entry: PageRow | None) -> str:
         """Meaning and allowed values of the selected setting, and when a change applies."""

@@ -90,7 +90,7 @@ def run() -> int:
     show: Any = getattr(wiring, "_show")  # noqa: B009 - private, and patched for this child alone
 
     def show_faulty(*arguments: Any) -> int:
-        from phoenix_tui.modals.rows_sheet import HelpSheet  # noqa: PLC0415 - as above
+        from phoenix_tui.modals.help_sheet import HelpSheet  # noqa: PLC0415 - as above
         from phoenix_tui.workspace.screen import WorkspaceScreen  # noqa: PLC0415 - as above
 
         def key_in_workspace(self: Any, event: Any) -> None:

@@ -30,7 +30,7 @@ def fail_for(owner: Any, name: str, word: str, where: str) -> None:
 def plant() -> None:
     """Let all of it fail."""
     from phoenix_tui.markdown.stream import MarkdownStream  # noqa: PLC0415 - as in the real entry
-    from phoenix_tui.modals.rows_sheet import HelpSheet  # noqa: PLC0415 - as above
+    from phoenix_tui.modals.help_sheet import HelpSheet  # noqa: PLC0415 - as above
     from phoenix_tui.widgets.status_line import StatusLine, TitleRow  # noqa: PLC0415 - as above
     from phoenix_tui.widgets.transcript import drawing  # noqa: PLC0415 - as above
     from phoenix_tui.widgets.transcript.painter import Painter  # noqa: PLC0415 - as above

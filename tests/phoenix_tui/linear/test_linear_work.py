@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from phoenix_tui.features.catalogue import LINE_COMMANDS
 from phoenix_tui.features.composing import PromptHistory
 from phoenix_tui.linear.context import next_proposal
 from phoenix_tui.linear.line_buffer import LeaveTyped, LineBuffer, LineTyped, StopWanted
@@ -196,9 +197,14 @@ async def test_esc_stops_a_summary_that_is_being_written(claude: Claude) -> None
         await running.press("/state\r", "Ready. 0 conversations working in all.")
 
 
-async def test_the_help_lists_every_command_and_nothing_else(tmp_path: Path) -> None:
-    said = (await phoenix_in(tmp_path).run("--screen-reader", stdin=b"/help\n")).out
+async def test_the_help_lists_commands_in_groups_and_with_all_every_other_name(tmp_path: Path) -> None:
+    short = (await phoenix_in(tmp_path).run("--screen-reader", stdin=b"/help\n")).out
+    groups = re.findall(r"^([A-Z][a-z ]+):\n/(\w+): ", short, re.MULTILINE)
+    assert groups[:2] == [("Conversations", "new"), ("Changes", "diff")]
+    assert [name for name in re.findall(r"^/(\w+): .+\.$", short, re.MULTILINE) if LINE_COMMANDS[name].shown_in] == []
+    said = (await phoenix_in(tmp_path).run("--screen-reader", stdin=b"/help all\n")).out
     listed = re.findall(r"^/(\w+): .+\.$", said, re.MULTILINE)
+    assert set(listed) == LINE_COMMANDS.keys()
     wanted = {"image", "paste", "images", "queue", "context", "compact", "find", "search", "rewind", "undo"}
     assert wanted | {"branches", "approvals", "export", "jobs"} <= set(listed)
     assert len(listed) == len(set(listed))

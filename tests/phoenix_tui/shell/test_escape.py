@@ -14,9 +14,9 @@ from textual import events
 from engine.machine.messages import Role
 from phoenix_tui.lifecycle.crash import PLAIN_FROM, OpeningNotes
 from phoenix_tui.markdown.stream import MarkdownStream
+from phoenix_tui.modals.help_sheet import HelpSheet
 from phoenix_tui.modals.opening import KILOBYTES
 from phoenix_tui.modals.peek_sheet import PeekSheet
-from phoenix_tui.modals.rows_sheet import HelpSheet
 from phoenix_tui.modals.text_sheet import LineSheet
 from phoenix_tui.widgets.bases import Flowing
 from phoenix_tui.workspace.conversation_view import HUNG

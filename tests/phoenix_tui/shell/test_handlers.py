@@ -23,7 +23,7 @@ from textual.strip import Strip
 import phoenix_tui
 from phoenix_tui.app import PhoenixApp
 from phoenix_tui.lifecycle.launch import Services
-from phoenix_tui.modals.rows_sheet import HelpSheet
+from phoenix_tui.modals.help_sheet import HelpSheet
 from phoenix_tui.widgets.status_line import Heading
 from phoenix_tui.workspace import startup
 from phoenix_tui.workspace.screen import WorkspaceScreen

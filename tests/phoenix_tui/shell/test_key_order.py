@@ -17,7 +17,7 @@ from engine.records import ConversationQuery, ConversationSummary
 from engine.rewind.rewind import PreviewFile
 from phoenix_tui.commands.run import CommandContext
 from phoenix_tui.keys.key_order import LONGEST_CHANGE, LONGEST_WAIT, NAPS
-from phoenix_tui.modals.rows_sheet import HelpSheet
+from phoenix_tui.modals.help_sheet import HelpSheet
 from phoenix_tui.modals.text_sheet import DiffSheet
 from tests.support.fake_engine import RUN, FakeConversation, FakeEngine
 from tests.support.fake_rewinding import FakeRewinding, change, point

@@ -15,9 +15,10 @@ from engine.ports import StorageError
 from engine.records import PermissionMode
 from engine.updates import ContextChanged, StateChanged, TextArrived
 from phoenix_tui.features.front_end import PageRow
-from phoenix_tui.keys.keymap import KEYS, help_rows, key_names
+from phoenix_tui.keys.keymap import EVERYDAY, KEYS, help_rows, key_names
 from phoenix_tui.keys.keymap_file import KeymapError, read_keymap
-from phoenix_tui.modals.rows_sheet import HelpSheet, RowsSheet, find
+from phoenix_tui.modals.help_sheet import HelpSheet, how_to
+from phoenix_tui.modals.rows_sheet import RowsSheet, find
 from phoenix_tui.modals.text_sheet import ConfirmSheet, TextSheet
 from phoenix_tui.workspace.actions import Actions
 from tests.support.fake_engine import FakeEngine, question
@@ -189,7 +190,7 @@ async def test_the_list_over_a_narrow_screen_says_how_it_closes_and_answers_the_
         await shell.press("ctrl+l", until=lambda: shell.status.endswith("Esc closes"))
         await shell.active.begin()  # as at the start, where the list may be ready before the conversation
         assert shell.status.endswith("Esc closes")
-        await shell.press("question_mark", shows="Keys and commands")
+        await shell.press("question_mark", shows="Keys here")
         assert shell.status.endswith("Esc closes")
         await shell.press("escape", until=lambda: shell.top is shell.screen)
         await shell.pilot.resize_terminal(120, 40)
@@ -361,7 +362,7 @@ async def test_help_lists_the_keys_of_the_user(open_shell: Any, tmp_path: Path) 
     (tmp_path / "keymap.toml").write_text('new = "f9"\n')
     async with open_shell((120, 40)) as shell:
         await shell.press("question_mark", until=lambda: isinstance(shell.top, HelpSheet))
-        assert "F9" in shell.text
+        await shell.type("conversation", shows="F9")
         await shell.press("escape")
         await shell.say("go")
         await shell.press("f9", until=lambda: shell.in_view is None)
@@ -373,11 +374,11 @@ async def test_help_lists_the_keys_of_the_user(open_shell: Any, tmp_path: Path) 
         (("ctrl+l",), "question_mark", "Conversation list › Up, k"),
         (("ctrl+p",), "f1", "Sheets with a search line › Up, Ctrl+P"),
         (("f2",), "f1", "Sheets with a search line › Up, Ctrl+P"),
-        (("/", "r", "u", "l", "e", "s", "enter"), "question_mark", "Permission rules › n"),
-        ((), "question_mark", "Keys and commands 1 / "),
+        (("/", "r", "u", "l", "e", "s", "enter"), "question_mark", "Permission rules n"),
+        ((), "question_mark", "Everyday keys › Enter"),
     ],
 )
-async def test_the_help_begins_at_the_keys_of_where_one_is(
+async def test_the_help_shows_the_keys_of_where_one_is_and_those_of_every_place_behind_tab(
     open_shell: Any, keys: tuple[str, ...], key: str, first: str
 ) -> None:
     async with open_shell((120, 40)) as shell:
@@ -386,6 +387,8 @@ async def test_the_help_begins_at_the_keys_of_where_one_is(
         await shell.until(lambda: not keys or shell.top is not shell.screen or shell.app.focused is shell.rows)
         await shell.press(key, until=lambda: isinstance(shell.top, HelpSheet))
         await shell.until(lambda: first in " ".join(shell.text.replace("│", " ").split()))
+        await shell.press("tab", shows="All keys and commands")
+        await shell.press("tab", until=lambda: first in " ".join(shell.text.replace("│", " ").split()))
 
 
 def test_a_command_comes_ahead_of_a_setting_of_the_same_name() -> None:
@@ -417,6 +420,8 @@ async def test_every_action_of_a_key_is_known(shell: Shell) -> None:
 
 def test_the_help_names_every_action() -> None:
     assert len(help_rows({})) == len(KEYS) - 9 - 5 - 4 + 3
+    assert len(set(EVERYDAY)) == 20
+    assert len(how_to()) == 10
     assert key_names("ctrl+j,shift+enter") == "Ctrl+J, Shift+Enter"
 
 

@@ -24,13 +24,15 @@ from phoenix_tui.keys.keymap_file import read_keymap
 from phoenix_tui.modals.agents_sheet import AgentsSheet
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.find_sheet import HistorySheet, HitSheet
+from phoenix_tui.modals.help_sheet import HelpSheet
 from phoenix_tui.modals.image_sheet import ImageSheet
 from phoenix_tui.modals.peek_sheet import PeekSheet
-from phoenix_tui.modals.rows_sheet import HelpSheet, PickerSheet, RowsSheet, SettingsSheet
+from phoenix_tui.modals.rows_sheet import PickerSheet, RowsSheet, SettingsSheet
 from phoenix_tui.modals.text_sheet import EditSheet
 from phoenix_tui.widgets.dock import ImageChips
 from tests.phoenix_tui.shell.test_shell_rewind import HERS, prepare, two_turns
 from tests.phoenix_tui.shell.test_sub_agents import rows
+from tests.snapshots.scenes_rest import settings
 from tests.support.clocks import SteppedClock
 from tests.support.fake_agents import waits_for
 from tests.support.fake_engine import FakeEngine, question
@@ -135,13 +137,31 @@ async def test_the_palette_finds_conversations_settings_and_keys_and_remembers(
         assert isinstance(shell.conversation.state, Idle)
 
 
+async def test_the_palette_lists_each_thing_once_and_typing_finds_hidden_names_and_all_settings(
+    open_shell: Any, engine: FakeEngine
+) -> None:
+    async with open_shell((120, 40)) as shell:
+        shell.ctx.active.services.settings.rows = settings().rows
+        await shell.enter("/doctor", shows="everything works")
+        await shell.press("escape", "ctrl+p", shows="Commands and settings")
+        assert "Recent" in shell.text
+        assert sum(row.strip(" ›│").startswith("/doctor") for row in shell.text.splitlines()) == 1
+        [count] = re.findall(r"1 / (\d+)", shell.text)
+        assert int(count) <= 50
+        for typed, found in (("stopall", "/stopall"), ("retention_days", "days until archive")):
+            await shell.type(typed, shows=found)
+            await shell.press(*["backspace"] * len(typed))
+
+
 async def test_nothing_found_says_so_and_help_fits_a_narrow_screen(open_shell: Any) -> None:
     async with open_shell((60, 20)) as shell:
         await shell.press("f1", until=lambda: isinstance(shell.top, HelpSheet))
         rows = shell.text.split("\n")
         assert len(rows) == 20
         wrapped = next(place for place, row in enumerate(rows) if "copy the selection" in row)
-        assert rows[wrapped + 1].startswith(" " * 20), "a meaning that goes on is not under itself"
+        assert rows[wrapped + 1].startswith(" " * 17), "a meaning that goes on is not under itself"
+        await shell.type("/rewind", shows="› /rewind")
+        await shell.press(*["backspace"] * 7)
         await shell.type("zzzz", shows="No matches")
         await shell.press("question_mark", "f1", until=lambda: shell.top is shell.screen)
 
