@@ -194,8 +194,8 @@ KEYS: Final[tuple[Key, ...]] = (
     Key(
         "zoom",
         "z",
-        "app.toggle_class('ConversationList', '-list-zoomed')",
-        "list over the whole screen, with all columns; again: back",
+        "zoom",
+        "list over the whole screen, with all columns and, where it is wide, a preview; again: back",
         L,
         priority=False,
     ),

@@ -340,6 +340,13 @@ class ConversationList(Still, Widget):
             super().__init__()
             self.conversation_id = conversation_id
 
+    class Previewed(Message):
+        """The zoomed list shows another conversation as chosen; empty: it is zoomed no more."""
+
+        def __init__(self, conversation_id: str) -> None:
+            super().__init__()
+            self.conversation_id = conversation_id
+
     class Wanted(Message):
         """Posted for an action: `rename`, `archive`, `delete`, `pin`, `stop`, `fork`, `peek`, `restore`..."""
 
@@ -374,6 +381,8 @@ class ConversationList(Still, Widget):
         self.ages = Ticker(self, AGES_EVERY, lambda: self._look(everything=False))
         """Timer for the ages of idle conversations; wakes once a minute, and paints the rows whose text changes."""
         self._esc_hint = ""
+        self._previewed = ("", 0.0)
+        """Conversation that a zoomed list shows as chosen, and the time of its last change."""
 
     @property
     def takes_text(self) -> bool:
@@ -403,6 +412,7 @@ class ConversationList(Still, Widget):
         if (words := list_hint(self.model)) != self._esc_hint:
             self._esc_hint = words
             self.post_message(Opened(words))
+        self._preview()
         before, self._lines = self._lines, self.model.visible()
         stood, self._stands = self._stands, (self.model.top, self.model.count(), self.model.row)
         if everything or len(before) != len(self._lines) or stood[:2] != self._stands[:2]:
@@ -413,6 +423,12 @@ class ConversationList(Still, Widget):
             changed |= {stood[2], self._stands[2]} & set(range(len(before)))
         if changed:
             self.refresh(*(Region(0, row + self._heads, self.size.width, 1) for row in changed))
+
+    def _preview(self) -> None:
+        shown = self.model.chosen_with_time if self.has_class(ZOOMED) else ("", 0.0)
+        if shown != self._previewed:
+            self._previewed = shown
+            self.post_message(self.Previewed(shown[0]))
 
     @property
     def _heads(self) -> int:
@@ -449,6 +465,7 @@ class ConversationList(Still, Widget):
         self.leave()
         self.remove_class(ZOOMED)
         self._hide_if_empty()
+        self._preview()
         self.post_message(Opened(""))
 
     def leave(self) -> bool:
@@ -515,6 +532,10 @@ class ConversationList(Still, Widget):
             return
         self.model.step(by)
         self._look(everything=False)
+
+    def action_zoom(self) -> None:
+        self.toggle_class(ZOOMED)
+        self._look()
 
     def action_filter(self) -> None:
         self._find(self.model.text)

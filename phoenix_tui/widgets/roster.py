@@ -252,6 +252,12 @@ class ListModel(Struct, eq=False):
         return self.id_at(self._cursor)
 
     @property
+    def chosen_with_time(self) -> tuple[str, float]:
+        """The chosen conversation, and when it last changed."""
+        chosen = self._summaries.get(self.chosen)
+        return (chosen.id, chosen.updated_at) if chosen is not None else ("", 0.0)
+
+    @property
     def targets(self) -> tuple[str, ...]:
         return tuple(self.marked) or ((self.chosen,) if self.chosen else ())
 

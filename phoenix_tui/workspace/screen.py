@@ -241,6 +241,10 @@ class WorkspaceScreen(PhoenixScreen[None]):
         self.sidebar.leave()
         self.startup.then(lambda ctx: ctx.active.open(asked.conversation_id))
 
+    @on(ConversationList.Previewed)
+    def _preview_chosen(self, asked: ConversationList.Previewed) -> None:
+        self.sidebar.preview(asked.conversation_id)
+
     @on(ConversationList.Wanted)
     def _change_rows(self, asked: ConversationList.Wanted) -> None:
         self.startup.act(lambda actions: actions.rows(asked.action, asked.ids))

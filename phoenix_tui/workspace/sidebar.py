@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from phoenix_tui.keys.active_keys import BACK, CLOSES
+from phoenix_tui.lifecycle.threads import load
+from phoenix_tui.widgets.bases import run_latest
 from phoenix_tui.widgets.conversation_list import EMPTY_LIST, ZOOMED, ConversationList
 from phoenix_tui.widgets.status_line import LIST_FROM
 
 if TYPE_CHECKING:
     from phoenix_tui.modals.base import PhoenixScreen
+    from phoenix_tui.widgets.list_preview import ListPreview
     from phoenix_tui.workspace.startup import Startup
     from phoenix_tui.workspace.widgets import WorkspaceWidgets
 
@@ -20,6 +25,12 @@ NARROW: Final = "-narrow"
 BREAKPOINTS: Final = [(0, NARROW), (LIST_FROM, "-with-list"), (WIDE_FROM, "-wide")]
 """Columns from which the screen has a class."""
 OVER: Final = "-list-over"
+PREVIEW_FROM: Final = 120
+"""Columns of the screen from which half of the zoomed list is a preview."""
+SETTLED: Final = 0.08
+"""Seconds for which a row stays chosen before its conversation is read: a held key passes many rows."""
+HALVED: Final = "-halved"
+"""Class of a zoomed list beside its preview."""
 
 
 class Sidebar:
@@ -32,6 +43,8 @@ class Sidebar:
         self.rows = rows
         self._parts = parts
         self._ready = ready
+        self._panel: ListPreview | None = None
+        """Preview of the chosen conversation; made with the first one."""
 
     def go(self, number: int) -> None:
         order = self.rows.model.order
@@ -72,6 +85,31 @@ class Sidebar:
         is_open = self._screen.app.screen is self._screen and not self._parts.dock.composer.keys.completing
         if is_open and self._parts.status.status.esc_hint == CLOSES:
             self._screen.show_esc_hint(self.esc_hint)
+        if self.rows.has_class(ZOOMED):
+            self.preview(self.rows.model.chosen)
+
+    def preview(self, conversation_id: str) -> None:
+        """Show the newest messages of a conversation beside the zoomed list; empty: end that."""
+        shown = bool(conversation_id) and self._screen.app.size.width >= PREVIEW_FROM
+        self.rows.set_class(shown, HALVED)
+        if self._panel is not None:
+            self._panel.display = shown
+        run_latest(self._screen, partial(self._read, conversation_id if shown else ""), "preview")
+
+    async def _read(self, conversation_id: str) -> None:
+        ctx = self._ready.ctx_in_use
+        if not conversation_id or ctx is None:
+            return
+        await asyncio.sleep(SETTLED)
+        module = await load("phoenix_tui.widgets.list_preview")
+        messages = await ctx.active.services.engine.bulk.newest(conversation_id, module.ENOUGH)
+        summary = ctx.active.index.summary(conversation_id)
+        if summary is None:
+            return
+        if self._panel is None:
+            self._panel = module.ListPreview()
+            await self._screen.query_one("#body").mount(self._panel, after=self.rows)
+        self._panel.show(summary, messages)
 
     def width(self, columns: int) -> int:
         """Cells that it takes beside the conversation on a screen that wide."""

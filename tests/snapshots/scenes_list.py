@@ -127,7 +127,8 @@ async def conversations(place: Booth) -> None:
         await place.take(shell, "filter")
         await shell.press("escape", "j", "j", "space", "space", "space", shows="3 marked")
         await place.take(shell, "marks", (SMALL,))
-        await shell.press("escape", "z")
+        place.engine.spoken |= {one.id: one.messages for one in place.engine.opened.values()}
+        await shell.press("escape", "g", "j", "j", "z")
         await place.take(shell, "zoomed")
         await shell.press("z", "G", "d", shows="the trash")
         await shell.press("D", shows="deletes permanently")

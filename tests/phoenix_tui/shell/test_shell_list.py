@@ -14,6 +14,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
 
+from engine.machine.messages import Role
 from engine.machine.states import AwaitingLlm, Errored, Idle, Requesting, ToolExecuting, ToolRound
 from engine.updates import TextArrived
 from phoenix_tui.modals.archive_sheet import ArchiveSheet
@@ -93,6 +94,39 @@ async def test_a_long_title_leaves_its_folder_in_the_row_above(open_shell: Any, 
         await shell.until(lambda: "rate limits per customer" in shell.text.splitlines()[0])
         folder = shell.parts.title.heading.folder
         assert re.search(rf"… · .*{re.escape(folder[-8:])} ", shell.text.splitlines()[0])
+
+
+async def test_half_of_the_zoomed_list_previews_the_chosen_conversation(open_shell: Any, engine: FakeEngine) -> None:
+    for name in ("old", "new"):
+        conversation = engine.seed(name)
+        conversation.add(f"ask {name}")
+        conversation.add(f"**answer** of {name}", Role.ASSISTANT)
+        engine.spoken[conversation.id] = conversation.messages
+    async with open_shell((120, 30)) as shell:
+        await focused(shell)
+        await shell.press("z", shows="answer of new")
+        assert "┃ ask new" in shell.text
+        assert "title" in shell.text.splitlines()[0]
+        await shell.press("j", shows="answer of old")
+        assert "answer of new" not in shell.text
+        await shell.press("z")
+        await shell.lacks("answer of old")
+        await shell.press("z", shows="answer of old")
+        await shell.press("escape")
+        await shell.lacks("answer of old")
+
+
+async def test_a_zoomed_list_on_a_narrower_screen_has_no_preview(open_shell: Any, engine: FakeEngine) -> None:
+    conversation = engine.seed("old")
+    conversation.add("answer", Role.ASSISTANT)
+    engine.spoken[conversation.id] = conversation.messages
+    async with open_shell((110, 30)) as shell:
+        await focused(shell)
+        await shell.press("z", until=lambda: shell.rows.size.width == 110)
+        await shell.pilot.resize_terminal(130, 30)
+        await shell.until(lambda: "answer" in shell.text and shell.rows.size.width == 65)
+        await shell.pilot.resize_terminal(110, 30)
+        await shell.until(lambda: "answer" not in shell.text and shell.rows.size.width == 110)
 
 
 async def test_marked_rows_go_together_and_one_undo_brings_all_back(open_shell: Any, engine: FakeEngine) -> None:
