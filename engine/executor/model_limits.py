@@ -5,6 +5,7 @@ a project, over all conversations and all processes on the database.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Collection, Iterable, Sequence
 from math import ceil
@@ -123,6 +124,8 @@ def _count_later_use(known: KnownLimit, placed: Sequence[_Placed]) -> int:
     return total
 
 
+log = logging.getLogger(__name__)
+
 LOWEST, HIGHEST = 1.0, 3.0
 EASE, TIGHTEN = 0.9, 1.5
 DELAY_PER_STEP = 2.0
@@ -225,7 +228,9 @@ class Governor(Struct, eq=False):
     def note_success(self, model: str) -> None:
         """A call went through: ease off. What only a refusal stated is over then, unless this answer states it, too."""
         state = self._models.setdefault(model, _Model())
-        state.multiplier = max(LOWEST, state.multiplier * EASE)
+        if state.multiplier > LOWEST:
+            state.multiplier = max(LOWEST, state.multiplier * EASE)
+            log.info("throttle_success: %s, delays now by %.2f", model, state.multiplier)
         state.not_before = 0.0
         state.limits = {unit: known for unit, known in state.limits.items() if not known.by_refusal}
 
@@ -233,6 +238,7 @@ class Governor(Struct, eq=False):
         """Tighten after the provider's response "too many requests"."""
         state = self._models.setdefault(model, _Model())
         state.multiplier = min(HIGHEST, state.multiplier * TIGHTEN)
+        log.info("throttle_exception: %s, delays now by %.2f", model, state.multiplier)
         state.not_before = max(state.not_before, now + min(retry_after, WINDOW))
 
     def note_usage(self, call: PacedCall, usage: Usage, now: float) -> None:

@@ -222,7 +222,7 @@ def _build_call_events(
             asked = [
                 facts.event(
                     EventKind.TASK_TOOL_CALL,
-                    {"tool": call.name, "input": call.input_json[:PREVIEW], "toolUseId": call.id},
+                    {"tool": call.name, "input": payloads.build_input(call.input_json), "toolUseId": call.id},
                     message_id,
                 )
                 for call in calls

@@ -413,6 +413,12 @@ class RunOverview(Struct, frozen=True):
     error_code: str = ""
     owner_pid: int | None = None
     """The living process that has the conversation."""
+    output: str = ""
+    """Beginning of the newest answer."""
+    agent: str = ""
+    """Profile that ran; empty for the general one."""
+    cwd: str = ""
+    model: str = ""
 
     @property
     def under_way(self) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -18,7 +18,7 @@ from engine.machine.states import AgentStatus, Completed, Failed
 from engine.records import AgentFacts
 from engine.records.runs import PREVIEW
 from engine.records.tracked_tasks import TrackedTask
-from tools.contract import JsonObject
+from tools.contract import JsonObject, JsonValue
 
 
 class EventKind(StrEnum):
@@ -102,6 +102,27 @@ def usage(used: Usage) -> JsonObject:
         "cacheCreationTokens": used.cache_creation_tokens,
         "cacheReadTokens": used.cache_read_tokens,
     }
+
+
+LONGEST_INPUT: Final = 200_000
+MOST_FIELDS: Final = 64
+"""Characters of arguments that are read for an event, and arguments that it names."""
+
+
+def build_input(text: str) -> JsonObject:
+    """Arguments of a call, of each the beginning; what is no object is the field `text`."""
+    try:
+        found = msgspec.json.decode(text, type=dict[str, Any]) if len(text) <= LONGEST_INPUT else None
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        found = None
+    if found is None:
+        return {"text": text[:PREVIEW]}
+    return {name[:PREVIEW]: _cut(value) for name, value in list(found.items())[:MOST_FIELDS]}
+
+
+def _cut(value: Any) -> JsonValue:
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return value if len(text) <= PREVIEW else text[:PREVIEW]
 
 
 def tool_result(name: str, call_id: str, output: str, *, success: bool) -> JsonObject:

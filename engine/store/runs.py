@@ -308,13 +308,15 @@ def find_active_run(connection: sqlite3.Connection, conversation_id: str) -> str
 
 _PART_OF_ID: Final = re.compile(r"[0-9a-zA-Z-]{1,64}")
 _OVERVIEWS: Final = """SELECT r.*, substr(ltrim(m.text, char(10, 13, 32, 9)), 1, 200) AS words,
-    c.title, c.agent_task, c.parent_id, c.owner_instance, p.owner_instance AS above
+    c.title, c.agent_task, c.parent_id, c.owner_instance, p.owner_instance AS above, c.profile, c.cwd, c.model,
+    (SELECT substr(trim(text), 1, 500) FROM messages WHERE run_id = r.id AND role = 'assistant' AND trim(text) <> ''
+        ORDER BY seq DESC LIMIT 1) AS answered
     FROM runs AS r JOIN conversations AS c ON c.id = r.conversation_id
     LEFT JOIN conversations AS p ON p.id = c.parent_id
     LEFT JOIN messages AS m ON m.id = r.trigger_message_id WHERE c.partial IS NULL"""
 _NEWEST_OF: Final = "r.rowid = (SELECT rowid FROM runs WHERE conversation_id = c.id ORDER BY rowid DESC LIMIT 1)"
 _UNBEGUN: Final = """SELECT c.id AS conversation_id, c.title, c.agent_task, c.parent_id, c.owner_instance,
-    p.owner_instance AS above, c.created_at, c.state, c.result_status, c.result_error
+    p.owner_instance AS above, c.profile, c.cwd, c.model, c.created_at, c.state, c.result_status, c.result_error
     FROM conversations AS c LEFT JOIN conversations AS p ON p.id = c.parent_id
     WHERE c.kind = 'subagent' AND c.partial IS NULL AND NOT EXISTS (SELECT 1 FROM runs WHERE conversation_id = c.id)"""
 _BEGINS: Final = "{0} >= ?1 AND {0} < ?1 || '~'"
@@ -419,6 +421,10 @@ class RunStore(OwnedTables):
             parent_id=row["parent_id"] or "",
             error_code=row["error_code"],
             owner_pid=self._owner(connection, row),
+            output=row["answered"] or "",
+            agent=row["profile"] or "",
+            cwd=row["cwd"],
+            model=row["model"],
         )
 
     def _unbegun(self, connection: sqlite3.Connection, row: Any) -> RunOverview:
@@ -428,7 +434,14 @@ class RunStore(OwnedTables):
             "", "general", title, Strategy.SINGLE, "", status, error, (), Usage(), (), 0.0, 0, row["created_at"], 0.0
         )
         return RunOverview(
-            record, row["conversation_id"], title, row["parent_id"] or "", owner_pid=self._owner(connection, row)
+            record,
+            row["conversation_id"],
+            title,
+            row["parent_id"] or "",
+            owner_pid=self._owner(connection, row),
+            agent=row["profile"] or "",
+            cwd=row["cwd"],
+            model=row["model"],
         )
 
     def _owner(self, connection: sqlite3.Connection, row: Any) -> int | None:

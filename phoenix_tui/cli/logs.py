@@ -87,6 +87,8 @@ class PrivateFile(RotatingFileHandler):
 FILE_LIMIT = 5 * 1024 * 1024
 """Bytes of one file; three older ones are kept."""
 KEPT = 3
+OWN: Final = ("engine", "phoenix_tui", "tools")
+"""Loggers of Phoenix itself: what they inform about is kept without `debug` too."""
 KEY_SHAPES = re.compile(r"(?:sk|gsk|xai|pplx|hf|ghp|glpat)[-_][\w-]{8,}|(?<=[Bb]earer )\S+")
 """Patterns of common API keys, for keys that are not configured."""
 BLOT = "[key]"
@@ -136,5 +138,6 @@ def start_log(path: Path, secrets: Sequence[str], *, debug: bool) -> logging.Han
     root.setLevel(logging.DEBUG if debug else logging.WARNING)
     for chatty in ("asyncio", "aiosqlite", "httpcore2", "markdown_it"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
-    logging.getLogger(SECURITY_LOG).setLevel(logging.INFO)
+    for own in (SECURITY_LOG, *OWN):
+        logging.getLogger(own).setLevel(logging.NOTSET if debug else logging.INFO)
     return handler

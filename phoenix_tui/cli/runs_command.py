@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import signal
 import sys
 import time
@@ -216,6 +217,9 @@ def run_object(one: RunOverview) -> JsonObject:
         "usage": usage_object(record.usage),
         "total_cost_usd": record.cost_usd,
         "artifacts": list(record.artifacts),
+        "output": one.output or None,
+        "agent": one.agent or None,
+        "context": {"working_directory": one.cwd, "model": one.model},
         "owner_pid": one.owner_pid if one.under_way else None,
     }
 
@@ -236,6 +240,10 @@ def _facts(one: RunOverview) -> list[str]:
         "tokens": f"{usage.context_tokens:,}" if not one.under_way else "",
         "cost": cost if not one.under_way else "",
         "files": ", ".join(record.artifacts),
+        "agent": one.agent,
+        "folder": one.cwd,
+        "model": one.model,
+        "output": one_line(one.output, PROMPT),
         "process": str(one.owner_pid) if one.under_way and one.owner_pid else "",
     }
     return [f"{name:14}{clean_line(text)}" for name, text in facts.items() if text]
@@ -377,7 +385,7 @@ def _words_of(kind: str, payload: JsonObject) -> str:
         case {"from": before, "to": now}:
             return f"{before} > {now}"
         case {"tool": tool, "input": given}:
-            return f"{tool} {given}"
+            return f"{tool} {given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)}"
         case {"tool": tool, "output": output, "success": success}:
             return f"{tool} {'ok' if success else 'failed'}: {output}"
         case {"tokens": tokens, "window": window}:

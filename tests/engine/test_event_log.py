@@ -30,7 +30,7 @@ from engine.machine.states import (
 )
 from engine.open_conversations import ActivityReporter
 from engine.records import PermissionMode
-from engine.records.events import EventKind
+from engine.records.events import EventKind, build_input
 from engine.updates import LiveTextDropped, Noticed, StateChanged, TextArrived, ToolDrafted
 from tests.engine.test_restart import killed_at
 from tests.support.crash_child import STAGES
@@ -135,7 +135,7 @@ async def test_calls_are_asked_started_and_answered_one_by_one(tmp_path: Path) -
         ]
     of_calls = [row for row in rows if row["type"].startswith("task:tool")]
     assert {(row["message_id"], row["payload"]["tool"]) for row in of_calls} == {(asked.id, "bash")}
-    assert of_calls[0]["payload"]["input"] == '{"command": "one"}'
+    assert of_calls[0]["payload"]["input"] == {"command": "one"}
     assert [row["payload"]["output"] for row in of_calls if "output" in row["payload"]] == ["ran one", "ran two"]
 
 
@@ -440,3 +440,19 @@ async def test_a_new_request_waits_again_until_its_own_answer_arrives(tmp_path: 
         teller.follow(LiveTextDropped(cancelled=False))
         teller.follow(TextArrived("again"))
         assert [one.writing for one in seen] == [False, True, False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('{"command": "ls", "timeout": 5}', {"command": "ls", "timeout": 5}),
+        ('{"text": "%s"}' % ("x" * 600), {"text": "x" * 500}),
+        ('{"lines": ["%s"]}' % ("x" * 600), {"lines": '["' + "x" * 498}),
+        ('{"command": "l', {"text": '{"command": "l'}),
+        ("[1, 2]", {"text": "[1, 2]"}),
+        ("[" * 5_000, {"text": "[" * 500}),
+        ("", {"text": ""}),
+    ],
+)
+def test_the_arguments_of_a_call_are_an_object_in_its_event(text: str, shown: object) -> None:
+    assert build_input(text) == shown

@@ -295,3 +295,13 @@ async def test_escape_ends_the_wait_before_the_call(tmp_path: Path, monkeypatch:
         conversation.cancel()
         assert isinstance(await conversation.wait_idle(), Idle)
         assert len(harness.provider.requests) == 1
+
+
+def test_throttling_and_its_end_are_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="engine.executor.model_limits")
+    governor = Governor()
+    governor.note_success("m")
+    assert caplog.messages == []
+    governor.note_throttling("m")
+    governor.note_success("m")
+    assert [line.partition(":")[0] for line in caplog.messages] == ["throttle_exception", "throttle_success"]

@@ -72,19 +72,22 @@ def test_a_log_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:
         logging.getLogger().removeHandler(handler)
 
 
-def test_detections_are_written_without_a_detailed_log(tmp_path: Path) -> None:
+def test_detections_and_what_phoenix_informs_about_are_written_without_a_detailed_log(tmp_path: Path) -> None:
     root = logging.getLogger()
     level, path = root.level, tmp_path / "phoenix.jsonl"
     handler = logs.start_log(path, (), debug=False)
     assert handler is not None
     try:
         logging.getLogger("security").info("security.injection_detected: x")
-        logging.getLogger("engine").info("not written")
+        logging.getLogger("engine.executor").info("Created new task x")
+        logging.getLogger("engine").debug("not written")
+        logging.getLogger("anthropic").info("not written")
     finally:
         root.removeHandler(handler)
         root.setLevel(level)
         handler.close()
-    assert [json.loads(line)["message"] for line in path.read_text().splitlines()] == ["security.injection_detected: x"]
+    written = [json.loads(line)["message"] for line in path.read_text().splitlines()]
+    assert written == ["security.injection_detected: x", "Created new task x"]
 
 
 WRITER = """

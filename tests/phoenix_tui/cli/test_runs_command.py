@@ -91,6 +91,9 @@ async def test_ids_that_a_caller_gives_name_conversation_and_run(tmp_path: Path)
     shown = (await phoenix.run("runs", "show", run_id[:8], "--json")).json
     assert (shown["task_id"], shown["session_id"], shown["status"]) == (run_id, session_id, "success")
     assert (shown["prompt"], shown["owner_pid"], shown["num_turns"]) == ("hello", None, 1)
+    assert shown["output"]
+    assert ran.json["result"].startswith(shown["output"])
+    assert shown["context"] == {"working_directory": str(phoenix.cwd), "model": "demo/guide"}
     taken = await phoenix.run("-p", "--run-id", run_id, "hello")
     assert (taken.code, taken.err) == (2, f"phoenix: There is already a run {run_id}; give another id.\n")
     taken = await phoenix.run("-p", "--session-id", session_id, "hello")
