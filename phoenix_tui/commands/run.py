@@ -11,8 +11,9 @@ from msgspec import Struct
 
 from engine.executor.requests import ENGINE_ERRORS
 from engine.ports import ConversationChanges
-from phoenix_tui.features.catalogue import BY_NAME, SlashCommand, closest, find_tab, split_command
+from phoenix_tui.features.catalogue import BY_NAME, SlashCommand, closest, split_command
 from phoenix_tui.features.custom_commands import is_custom
+from phoenix_tui.features.tabs import find_tab
 from phoenix_tui.features.use_log import UseLog, command_key
 from phoenix_tui.keys.active_keys import key
 from phoenix_tui.keys.key_order import keys_wait, let_keys_in

@@ -11,8 +11,7 @@ from textual.content import Content
 from engine.executor.requests import ENGINE_ERRORS
 from phoenix_tui.commands.run import CommandContext, load_function
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
-from phoenix_tui.features.catalogue import tabs_of
-from phoenix_tui.features.tabs import title_of
+from phoenix_tui.features.tabs import tabs_of, title_of
 from phoenix_tui.modals.opening import Sheets
 from phoenix_tui.modals.tabs import Tabs
 from phoenix_tui.modals.text_sheet import TextSheet
@@ -78,7 +77,7 @@ async def show_tabs(ctx: CommandContext, group: str, first: str) -> None:
     """
     tabs, front = tabs_of(group), ScreenFrontEnd(ctx)
     names = [tab.name for tab in tabs]
-    row = Tabs([], names.index(first or ctx.tabs.get(group, names[0])))
+    row = Tabs([tab.tab for tab in tabs], names.index(first or ctx.tabs.get(group, names[0])))
     try:
         while True:
             tab, row.names = tabs[row.place], [title_of(one, front) for one in tabs]

@@ -292,6 +292,15 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         tab="Sandbox",
     ),
     SlashCommand(
+        "network",
+        "hosts that sandboxed commands may reach: add, remove",
+        "settings",
+        "HOST",
+        run="permissions.show_network",
+        shown_in="permissions",
+        tab="Network",
+    ),
+    SlashCommand(
         "rules",
         "permission rules: list, edit, remove",
         "settings",
@@ -514,7 +523,6 @@ SECTION: Final = _group(LISTED)
 """Heading of the group of a listed command."""
 BY_NAME: Final[dict[str, SlashCommand]] = {one.name: one for one in COMMANDS}
 LINE_COMMANDS: Final[dict[str, SlashCommand]] = {one.name: one for one in REGISTRY if one.only != "screen"}
-BY_ANY_NAME: Final[dict[str, SlashCommand]] = {one.name: one for one in REGISTRY}
 ALIASES: Final[dict[str, str]] = dict(sorted((alias, one.name) for one in REGISTRY for alias in one.aliases))
 _COMMAND: Final = re.compile(r"/[A-Za-z][A-Za-z-]*+([^\w./].*)?")
 """Letters and dashes, and behind them other signs that no path has there."""
@@ -544,27 +552,6 @@ def split_command(text: str) -> tuple[str, str]:
     """Name and argument of `/name argument`; the name that Phoenix has for it."""
     name, _, argument = text.strip().removeprefix("/").partition(" ")
     return ALIASES.get(name.lower(), name.lower()), argument.strip()
-
-
-def tabs_of(group: str) -> Sequence[SlashCommand]:
-    """Commands whose sheets are the tabs of this command's sheet, in their order; empty where it has no tabs."""
-    titles = dict.fromkeys(one.tab for one in REGISTRY if one.tab and group == (one.shown_in or one.name))
-    return [next(one for one in REGISTRY if one.tab == title) for title in titles]
-
-
-def find_tab(name: str, argument: str) -> tuple[str, str] | None:
-    """The sheet with tabs and the tab that a typed command opens, by the names of their commands; None for a command
-    that does something else. The tab is empty for the one in use, which a listed command opens without an argument.
-    """
-    command = BY_ANY_NAME.get(name)
-    tabs = tabs_of(command.shown_in or name) if command is not None else ()
-    if command is None or not tabs:
-        return None
-    if command.shown_in:
-        same = [one.name for one in tabs if one.tab == command.tab]
-        return (command.shown_in, same[0]) if same and not argument else None
-    wanted = ALIASES.get(argument.lower(), argument.lower())
-    return (name, wanted) if wanted in {"", *(one.name for one in tabs)} else None
 
 
 def closest(name: str) -> str:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from engine.executor.requests import EngineError
+from engine.permissions.denials import DENY
+from engine.permissions.hosts import NET
 from engine.permissions.place import project_of
 from engine.ports import ConversationChanges
 from engine.ports.profiles import SANDBOX_FREEDOM
 from engine.records import PermissionMode
 from engine.rule_store import ActiveRule
-from phoenix_tui.features.front_end import FrontEnd, Option
-from phoenix_tui.text.labels import MODE_MEANINGS, SANDBOX_MEANINGS, ask_widening, sandbox_set
+from phoenix_tui.features.front_end import FrontEnd, ListPage, Option, PageAction, PageRow
+from phoenix_tui.text.labels import MODE_MEANINGS, SANDBOX_MEANINGS, ask_widening, sandbox_set, short_path
 from phoenix_tui.text.request_text import no_rule_counts, one_line
 from tools.contract import Enforcement, SandboxMode
 from tools.wording import pluralize
@@ -150,3 +153,88 @@ class RuleChanges:
             self._rules.remove(step.added)
         self._done.pop()
         return "Undone."
+
+
+SETTING: Final = "network"
+"""Setting with the hosts that every sandboxed command may reach."""
+NO_HOSTS: Final = (
+    "Hosts that sandboxed commands may reach without a question. {way} adds one; an answer with a to a question about "
+    "the network does so too."
+)
+FOR_ALL: Final = "For every project, config.toml has them: /config network."
+ASK_HOST: Final = "Host, such as pypi.org, *.example.com or * for any; deny HOST for none"
+
+
+async def show_network(front: FrontEnd, text: str) -> None:
+    """Show the hosts that commands may reach, or add one to this project. Raises EngineError."""
+    page = NetworkPage(front)
+    if text:
+        front.tell(page.add(text))
+    else:
+        await front.show(page.read)
+
+
+class NetworkPage:
+    """Hosts of rules, which are added and removed here, and those of the setting."""
+
+    def __init__(self, front: FrontEnd) -> None:
+        self._front = front
+        self._rules = front.services.engine.rules
+        self._changes = RuleChanges(self._rules, front.name_way("rule_undo", "/rules adds it again") + " restores it")
+
+    async def read(self) -> ListPage:
+        """List rules about hosts by where they hold, then the setting."""
+        places = rule_places(self._front)
+        rules = [one for one in self._rules.all(places.folder) if _host_of(one.text)]
+        set_to = (one for one in self._front.services.settings.all() if one.name == SETTING and one.value)
+        hosts = next((one.words or one.value for one in set_to), "")
+        kept = PageRow("Every project, in config.toml", SETTING, hosts, "", spoken=f"{hosts}, in config.toml")
+        return ListPage(
+            "Network",
+            (*(self._row(place, rule) for place, rule in enumerate(rules)), *((kept,) if hosts else ())),
+            (("rule_new", "adds"), ("rule_remove", "removes"), ("rule_undo", "undoes")),
+            NO_HOSTS.format(way=self._front.name_way("rule_new", "/network HOST")),
+            tuple(filter(None, (places.note, FOR_ALL))),
+            actions=(
+                PageAction(self._ask, "rule_new", "add a host"),
+                PageAction(self._undo, "rule_undo"),
+            ),
+        )
+
+    def _row(self, place: int, rule: ActiveRule) -> PageRow:
+        where = "This conversation" if rule.conversation_id else "This project" if rule.project else "Every project"
+        remove = PageAction(partial(self._remove, rule), "rule_remove", "Remove")
+        return PageRow(
+            f"In {short_path(Path(rule.file))}" if rule.file else where,
+            f"{place} {rule.text}",
+            one_line(_host_of(rule.text)),
+            "",
+            about=(self._rules.effect(rule.text),),
+            spoken=f"{one_line(_host_of(rule.text))}, {where.lower()}",
+            name=one_line(rule.text),
+            actions=() if rule.file else (remove,),
+        )
+
+    def add(self, text: str) -> str:
+        """Add a host to this project, or with `deny` before it a host that is never reached."""
+        host = text.strip().removeprefix(DENY).strip()
+        rule = f"{DENY if text.strip() != host else ''}{NET}({host})"
+        if why := self._rules.problem(rule):
+            raise EngineError(why)
+        return self._changes.keep(None, ActiveRule(rule, project=rule_places(self._front).project))
+
+    async def _ask(self) -> str:
+        text = await self._front.ask_line(ASK_HOST)
+        return self.add(text) if text.strip() else ""
+
+    async def _remove(self, rule: ActiveRule) -> str:
+        return self._changes.remove(rule)
+
+    async def _undo(self) -> str:
+        return self._changes.undo()
+
+
+def _host_of(text: str) -> str:
+    """Hosts of a rule about hosts, with `deny` before them; empty for any other rule."""
+    rule = text.removeprefix(DENY)
+    return f"{text[: -len(rule)]}{rule[len(NET) + 1 : -1]}" if rule.startswith(f"{NET}(") else ""

@@ -16,14 +16,13 @@ from engine.updates import Question
 from phoenix_tui.features.catalogue import (
     LINE_COMMANDS,
     SlashCommand,
-    find_tab,
     is_command,
     split_command,
-    tabs_of,
 )
 from phoenix_tui.features.composing import remember
 from phoenix_tui.features.custom_commands import is_custom, question
 from phoenix_tui.features.run_limits import caps_for
+from phoenix_tui.features.tabs import find_tab, tabs_of, title_of
 from phoenix_tui.features.trust import AFTER_A_PROMPT, SourceWatch
 from phoenix_tui.lifecycle.launch import Launch, Services
 from phoenix_tui.lifecycle.stop_signals import END_SIGNALS, SIGNAL_EXIT, handle, listen
@@ -66,8 +65,6 @@ async def run_command(ctx: LinearContext, name: str, argument: str) -> None:
 
 async def choose_tab(ctx: LinearContext, group: str) -> SlashCommand | None:
     """Ask for one of the sheets of a command by its number."""
-    from phoenix_tui.features.tabs import title_of  # noqa: PLC0415 - seldom used
-
     tabs = tabs_of(group)
     chosen = await ctx.choose(f"/{group}:", [f"{title_of(tab, ctx)}: {tab.in_lines or tab.meaning}" for tab in tabs])
     return tabs[chosen] if chosen is not None else None

@@ -25,11 +25,13 @@ LONGEST_STILL: Final = 0.3
 class Tabs(Struct, eq=False):
     """The tabs of one group while it is open."""
 
-    names: Sequence[str]
+    titles: Sequence[str]
     place: int
     """Place of the tab that is shown."""
     wanted: int | None = None
     """Place of the tab that is shown next; None while this one is read, and once it was closed."""
+    names: Sequence[str] = ()
+    """Titles with their figures."""
     rows: int = 0
     """Rows of the highest sheet so far: a lower one is filled up, so that the names stay where they are."""
     _kept: dict[int, Mapping[str, object]] = field(default_factory=dict[int, Mapping[str, object]])
@@ -55,7 +57,7 @@ class Tabs(Struct, eq=False):
         """Leave a sheet for the tab so many places on; until that is there nothing is painted."""
         if self.wanted is not None or not sheet.is_current:
             return
-        self.wanted = (self.place + by) % len(self.names)
+        self.wanted = (self.place + by) % len(self.titles)
         self.rows = max(self.rows, sheet.query_one(".sheet").outer_size.height)
         self._kept[self.place] = {name: getattr(sheet, name) for name in sheet.KEPT}
         self._still.enter_context(sheet.app.batch_update())

@@ -24,6 +24,8 @@ LEAVES: Final = frozenset({"ctrl+q", "ctrl+c", "ctrl+d", "ctrl+z", "ctrl+g"})
 """Keys that end or stop Phoenix, or lend its terminal to an editor."""
 SENDS: Final = ("quit", "init", "retry")
 """Commands that end Phoenix, or only send a message."""
+LAST: Final = ("new", "resume", "archive", "delete")
+"""Commands behind all others, which need the conversation that these leave."""
 KEYS: Final = ("down", "up", "right", "left", "tab", "shift+tab", "space", "pagedown", "home", *"019")
 """Keys for all, before those of the sheet itself."""
 SHEETS: Final = frozenset({
@@ -33,6 +35,8 @@ SHEETS: Final = frozenset({
     *("ArchiveSheet", "ThemeSheet", "SettingsSheet", "TextSheet", "LineSheet"),
 })  # fmt: skip
 """Sheets that are among those that open."""
+TABS: Final = frozenset(one.tab for one in COMMANDS if one.tab)
+"""Tabs, each of which opens."""
 WITH_OWN: Final = "PHOENIX_KEY_FUZZ" in os.environ
 """`make fuzz` presses the own keys of each sheet, too: half a minute; the suite does so without a terminal."""
 AT_ONCE: Final = 5
@@ -78,9 +82,9 @@ class Presser:
     async def press_all(self, opener: bytes) -> None:
         """Open it, and press each key twice; once it is closed, it is opened again."""
         opened = await self.open(opener)
-        if not (opened.sheet or opened.asks) or opened.sheet in self.seen:
+        if not (opened.sheet or opened.asks) or (opened.tab or opened.sheet) in self.seen:
             return
-        self.seen.add(opened.sheet)
+        self.seen |= {opened.sheet, opened.tab or opened.sheet}
         own = [key for key in opened.keys if WITH_OWN and key not in {*LEAVES, *KEYS, *CLOSES}]
         for keys in (KEYS, *(own[start : start + AT_ONCE] for start in range(0, len(own), AT_ONCE))):
             if not await self._stays(opened, keys):
@@ -114,7 +118,7 @@ async def test_each_of_them_takes_each_key_twice_and_phoenix_goes_on(claude: Cla
         for asks in ("approve this", "ask me"):
             await presser.press_all(f"{asks}\r".encode())
             presser.seen.discard("")
-        for command in COMMANDS:
+        for command in sorted(COMMANDS, key=lambda one: one.name in LAST):
             if command.name not in SENDS:
                 await presser.press_all(f"\x1b[200~/{command.name}\x1b[201~\r".encode())
         for key in (await presser.open(b"")).keys:
@@ -122,7 +126,7 @@ async def test_each_of_them_takes_each_key_twice_and_phoenix_goes_on(claude: Cla
                 await presser.press_all(bytes_of(key) * 2)
         await presser.open(b"")
         await running.send("still here", "still here")
-        assert presser.seen >= SHEETS
+        assert presser.seen >= SHEETS | TABS
         running.type(CTRL_Q)
         await running.until(lambda: "Quit and stop" in running.words or not running.process.isalive())
         running.type("y" if running.process.isalive() else "")  # a key may have begun a run

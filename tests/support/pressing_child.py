@@ -16,6 +16,7 @@ import msgspec
 from textual.widgets import TextArea
 
 from phoenix_tui.__main__ import main
+from phoenix_tui.modals.tabs import TabRow
 from tests.support.waiting import poll
 
 SOCKET: Final = "pressed"
@@ -34,6 +35,8 @@ class Open(msgspec.Struct):
     """Class of the sheet on top, and the title of a page; empty for the workspace."""
     number: int
     """Another one for each sheet, and for each question."""
+    tab: str
+    """Title of its tab, where it is one of several."""
     keys: list[str]
     """Keys that it has."""
     asks: bool
@@ -100,9 +103,11 @@ class Teller:
         page = getattr(top, "page", None)
         name = type(top).__name__ if page is None else f"{type(top).__name__} {page.title}"
         name = name if len(self._app.screen_stack) > 1 else ""
+        row = next(iter(top.query(TabRow)), None)
+        tab = row.tabs.titles[row.tabs.place] if row is not None else ""
         bound = [key for key, one in top.active_bindings.items() if not isinstance(one.node, TextArea)]
         keys = [*bound, *(key for key, _ in question._bindings if question.display and not name)]
-        return Open(name, id(top if name else question._question), keys, asks=bool(question.display))
+        return Open(name, id(top if name else question._question), tab, keys, asks=bool(question.display))
 
 
 def run() -> int:

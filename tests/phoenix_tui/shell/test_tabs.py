@@ -8,7 +8,8 @@ from typing import Any, Final
 import pytest
 from textual import events
 
-from phoenix_tui.features.catalogue import BY_NAME, REGISTRY, find_tab, tabs_of
+from phoenix_tui.features.catalogue import BY_NAME, REGISTRY
+from phoenix_tui.features.tabs import find_tab, tabs_of
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.tabs import TabRow
 from tests.phoenix_tui.shell.conftest import OpenShell
