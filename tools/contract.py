@@ -204,6 +204,8 @@ class ToolRequest(Struct, frozen=True):
     """Reason why the call cannot run; the text may quote files, so only a call with read access receives it."""
     mode: str = ""
     """Most permissive mode that profiles give the sub-agents of the call; empty when none sets one."""
+    reads_only: bool = False
+    """True where every sub-agent of the call only reads."""
     host: str = ""
     """Host that a web tool asks, as its URL names it; rules such as `web_fetch(domain:example.com)` match it."""
     server: str = ""
@@ -232,6 +234,12 @@ class ToolRequest(Struct, frozen=True):
     def __post_init__(self) -> None:
         """Reveal the summary here, so that no row, question, job, log or list can show another one than runs."""
         force_setattr(self, "summary", reveal_line(self.summary))
+
+    @property
+    def changes_nothing(self) -> bool:
+        """True for an edit whose file has its content already; if the file changes before it runs, it is refused."""
+        change = self.preview
+        return isinstance(change, DiffDisplay) and not (change.created or change.added or change.removed or change.diff)
 
 
 class OutputChunk(Struct, frozen=True):

@@ -15,7 +15,7 @@ from engine.agents.manager import (
 )
 from engine.executor.session import Ports
 from engine.ports.profiles import FREEDOM, Profile, ProfileError, Profiles
-from engine.records import RunPriority
+from engine.records import PermissionMode, RunPriority
 from engine.updates import MOST_TASKS, PARALLEL, SEQUENTIAL
 from tools.arguments import object_schema
 from tools.clean import clean_line
@@ -182,7 +182,12 @@ def _build_request(tasks: Sequence[TaskRequest], profiles: Sequence[Profile], ho
         f"{how}{noun}: {' · '.join(names)}",
         preview=PlainDisplay("\n\n".join(lines)),
         mode=max(modes, key=FREEDOM.__getitem__).value if modes else "",
+        reads_only=all(one.permission_mode in READING_MODES for one in profiles),
     )
+
+
+READING_MODES: Final = frozenset({PermissionMode.PLAN, PermissionMode.DENY})
+"""Modes in which an agent changes nothing."""
 
 
 def _describe_freedom(profile: Profile) -> str:

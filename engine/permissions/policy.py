@@ -561,7 +561,7 @@ def _spawn(
 ) -> Decision:
     if limits.unattended:
         return _refuse(spec, limits)
-    if limits.mode is PermissionMode.AUTO:
+    if limits.mode is PermissionMode.AUTO or request.reads_only:
         return Allow(outside=True)
     if request.mode and FREEDOM[PermissionMode(request.mode)] > FREEDOM[limits.mode]:
         reason = f"their profile uses mode {request.mode}, this conversation mode {limits.mode.value}"
@@ -585,7 +585,7 @@ def _file(
         return Deny(READ_ONLY.format(name=spec.name))
     if guarded:
         return Ask(guarded, Allow(outside=bool(outside)), lasting=False)
-    if not outside and free:
+    if not outside and (free or request.changes_nothing):
         return Allow()
     grant = Allow(outside=bool(outside))
     if auto and (limits.sandbox is SandboxMode.OFF or (limits.confines and place.reads_system(spec, request))):

@@ -25,7 +25,16 @@ from engine.permissions.rules import (
     why_nothing_matches,
 )
 from engine.records import PermissionMode
-from tools.contract import AS_IN_A_SHELL, Access, Enforcement, SandboxMode, ToolClass, ToolRequest, ToolSpec
+from tools.contract import (
+    AS_IN_A_SHELL,
+    Access,
+    DiffDisplay,
+    Enforcement,
+    SandboxMode,
+    ToolClass,
+    ToolRequest,
+    ToolSpec,
+)
 from tools.planning import ExitPlan, TodoWrite
 
 CWD = Path("/work/project")
@@ -305,3 +314,32 @@ def test_tools_that_are_not_there_have_their_class_all_the_same() -> None:
     assert class_named("mcp__x__y") is ToolClass.RUN
     assert class_named("unknown") is None
     assert {ExitPlan().spec.tool_class, TodoWrite().spec.tool_class} == {ToolClass.READ}
+
+
+@pytest.mark.parametrize("mode", ["ask", "accept-edits", "auto"])
+def test_an_edit_that_changes_nothing_does_not_ask_unless_its_path_does(mode: str) -> None:
+    spec = ToolSpec("write_file", "", {}, ToolClass.EDIT)
+    limits, place = Limits(PermissionMode(mode)), PathPlace(CWD, (SPILL,))
+
+    def decided(paths: tuple[Path, ...], change: DiffDisplay) -> Decision:
+        return decide(spec, ToolRequest("x", paths, change), limits, place, {})
+
+    assert decided(INSIDE, DiffDisplay("src/a.py", "", 0, 0)) == Allow()
+    assert isinstance(decided((CWD / ".git/config",), DiffDisplay(".git/config", "", 0, 0)), Ask)
+    if mode != "auto":
+        assert isinstance(decided(OUTSIDE, DiffDisplay("/etc/passwd", "", 0, 0)), Ask)
+    if mode == "ask":
+        assert isinstance(decided(INSIDE, DiffDisplay("src/a.py", "", 0, 0, created=True)), Ask)
+        assert isinstance(decided(INSIDE, DiffDisplay("src/a.py", "-a\n+b", 1, 1)), Ask)
+
+
+def test_sub_agents_that_only_read_do_not_ask() -> None:
+    spec, place = ToolSpec("spawn_agents", "", {}, ToolClass.SPAWN), PathPlace(CWD, (SPILL,))
+
+    def decided(mode: str, *, reads_only: bool) -> Decision:
+        request = ToolRequest("1 sub-agent: x", mode="plan", reads_only=reads_only)
+        return decide(spec, request, Limits(PermissionMode(mode)), place, {})
+
+    assert isinstance(decided("ask", reads_only=True), Allow)
+    assert isinstance(decided("ask", reads_only=False), Ask)
+    assert isinstance(decided("deny", reads_only=True), Deny)
