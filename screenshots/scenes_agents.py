@@ -87,7 +87,7 @@ async def working(place: Studio, name: str, columns: int, rows: int) -> None:
         screen(place.phoenix(server.url), "--permission-mode", "ask", columns=columns, rows=rows) as running,
     ):
         await running.send(ASKED)
-        await running.shows("wants to start sub-agents")
+        await running.shows("sub-agents?")
         await asyncio.sleep(GUARD)
         await place.take(f"{name}-spawning", running)
         running.type("y")

@@ -98,7 +98,7 @@ async def looked_into(place: Studio, name: str, running: Program) -> None:
     running.type("/clean")
     await running.shows("/clean")
     running.type(b"\x1b[C")
-    await running.shows("rm -rf build", "no, because")
+    await running.shows("rm -rf build", "No, tell it")
     await place.take(f"{name}-peek-question", running)
     running.type(ESC)
     await asyncio.sleep(GUARD)

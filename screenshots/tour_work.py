@@ -68,7 +68,7 @@ async def agents(tour: Tour) -> None:
     """Sub-agents: at work, one asks; the list of all; one of them in view; two of them beside their parent."""
     await tour.press(CTRL_N)
     await tour.running.send(scenes_agents.ASKED)
-    await tour.running.shows("wants to start sub-agents")
+    await tour.running.shows("sub-agents?")
     await asyncio.sleep(TYPED)
     await tour.press("y")
     await tour.running.shows("1/3 done", "y once")

@@ -10,6 +10,7 @@ from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.executor.session import Session
 from engine.executor.session_parts import differences
 from engine.machine.states import is_busy
+from engine.machine.texts import ALLOWED_EVERYWHERE, ALLOWED_HERE, ALLOWED_IN_PROJECT, ALLOWED_ONCE
 from engine.permissions.denials import Denials, denials_in
 from engine.permissions.hosts import NET, hosts_in
 from engine.permissions.place import PathPlace, project_of
@@ -86,13 +87,13 @@ def answer_note(question: Question, answer: ApprovalAnswer) -> str:
     rule = answer.rule or question.rule
     match answer.choice:
         case ApprovalChoice.ONCE:
-            return f"{name_call(question)}: allowed once"
+            return f"{name_call(question)}: {ALLOWED_ONCE}"
         case ApprovalChoice.CONVERSATION:
-            return f"{name_call(question, rule)}: allowed for this conversation: {rule}"
+            return f"{name_call(question, rule)}: {ALLOWED_HERE}: {rule}"
         case ApprovalChoice.ALWAYS:
-            return f"{name_call(question, rule)}: always allowed in this project: {rule}"
+            return f"{name_call(question, rule)}: {ALLOWED_IN_PROJECT}: {rule}"
         case ApprovalChoice.EVERYWHERE:
-            return f"{name_call(question, rule)}: always allowed everywhere: {rule}"
+            return f"{name_call(question, rule)}: {ALLOWED_EVERYWHERE}: {rule}"
         case ApprovalChoice.DENY:
             return ""
 

@@ -28,6 +28,7 @@ from engine.machine.effects import ExecTool
 from engine.machine.events import ApprovalAnswered, ApprovalLapsed, ApprovalNeeded, Verdict
 from engine.machine.messages import LastMessage, Role, ToolCall, ToolResultBlock, ToolStatus
 from engine.machine.states import AwaitingApproval, Errored, Idle, State
+from engine.machine.texts import ALLOWED_BY
 from engine.permissions.policy import Allow, Ask, Decision, Limits
 from engine.ports.profiles import ASK_TOOL
 from engine.updates import ApprovalAsked, Question
@@ -205,7 +206,7 @@ def _note(question: Question, decision: Decision, before: Limits, now: Limits) -
     changed = [f"mode {now.mode.value}"] if before.mode is not now.mode else []
     changed += [f"sandbox {now.sandbox.value}"] if before.sandbox is not now.sandbox else []
     by = " and ".join(changed)
-    return f"{name_call(question)}: allowed by {by}" if by and isinstance(decision, Allow) else ""
+    return f"{name_call(question)}: {ALLOWED_BY}{by}" if by and isinstance(decision, Allow) else ""
 
 
 async def run_as(session: Session, question: Question, args: JsonObject) -> str:

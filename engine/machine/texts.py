@@ -44,9 +44,28 @@ def waiting_for_approval(tool: str) -> str:
     return f"waiting for your approval of {tool}"
 
 
+_DENIED = "User denied permission to run "
+
+
 def describe_denial(tool: str, reason: str) -> str:
     """Result of a denied call, as the model reads it (CONTRACT 6)."""
-    return f"User denied permission to run {tool}: {reason}" if reason else f"User denied permission to run {tool}."
+    return f"{_DENIED}{tool}: {reason}" if reason else f"{_DENIED}{tool}."
+
+
+def denial_words(text: str, tool: str) -> str:
+    """The same result as the user reads it; empty for any other text."""
+    if not text.startswith(_DENIED):
+        return ""
+    reason = text.removeprefix(f"{_DENIED}{tool}").removeprefix(":").strip()
+    return f"Denied by you: {reason}" if reason not in {"", "."} else "Denied by you"
+
+
+ALLOWED_ONCE = "allowed once"
+ALLOWED_HERE = "allowed for this conversation"
+ALLOWED_IN_PROJECT = "always allowed in this project"
+ALLOWED_EVERYWHERE = "always allowed everywhere"
+ALLOWED_BY = "allowed by "
+"""The ends of rows about a yes, behind the call and a colon; a rule follows behind another colon."""
 
 
 def describe_unanswered(reason: str) -> str:

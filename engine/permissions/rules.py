@@ -385,18 +385,6 @@ def effect(rule: Rule, tool_class: ToolClass, *, has_paths: bool = True) -> str:
     return f"Allows {rule.tool} on every path like {quote(pattern)}{where and f' {where}'}."
 
 
-def grant(rule: Rule, tool_class: ToolClass, *, has_paths: bool) -> str:
-    """Effect of the suggested rule of a call, in the few words that fit next to an answer."""
-    if rule.tool == NET:
-        return f"every command may reach {hosts_effect(rule.pattern)}"
-    if is_command(rule.tool, tool_class):
-        first = prefix_words(rule.pattern)
-        return f"any command that starts with {quote(' '.join(first))}" if first else "only this exact command"
-    if has_paths and tool_class in FILE_CLASSES and not WILDCARDS.search(_unescape(rule.pattern)):
-        return f"{rule.tool} on this path only"
-    return effect(rule, tool_class, has_paths=has_paths).removeprefix("Allows ").removesuffix(".")
-
-
 def why_nothing_matches(rule: Rule, tool_class: ToolClass) -> str:
     """Reason why a rule can match no call at all, in one sentence; empty where it can."""
     pattern = rule.pattern

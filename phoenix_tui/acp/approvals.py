@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from acp.exceptions import RequestError
@@ -29,7 +28,7 @@ from phoenix_tui.acp.tool_calls import (
 from phoenix_tui.acp.translator import UpdatePump, progress
 from phoenix_tui.features.agents import run_behind
 from phoenix_tui.features.custom_commands import question as question_of
-from phoenix_tui.text.labels import plan_answer
+from phoenix_tui.text.request_text import Answer, LineFor, list_answers, odd_in
 from tools.clean import clean, clean_line, reveal
 from tools.contract import DiffDisplay
 from tools.displays import AskedQuestion, question_lines
@@ -100,15 +99,11 @@ def answers_in(asked: tuple[AskedQuestion, ...], content: dict[str, Any]) -> tup
 
 log = logging.getLogger(__name__)
 
-ONCE, CONVERSATION, REJECT = "allow_once", "allow_conversation", "reject_once"
+IDS: Final = {"y": "allow_once", "s": "allow_conversation", "a": "allow_project", "n": "reject_once"}
+"""Options by the letters of their answers; those of a plan are the letters."""
+WITHOUT_LINE: Final = frozenset({LineFor.NOTHING, LineFor.RULE})
+"""Answers that an option can give: it takes no text, and the rule that is kept is the one of the question."""
 NO_ANSWER: Final = "the editor could not ask the user"
-PLAN_OPTIONS: Final = {
-    "a": ("allow_always", "Approve, and accept edits"),
-    "y": ("allow_once", "Approve, and ask before each change"),
-    "s": ("allow_once", "Approve, and start with a fresh context"),
-    "n": ("reject_once", "Not now, stay in plan mode"),
-}
-"""Options of a plan by the letters of its answers in the other front ends."""
 
 
 class Approvals:
@@ -142,10 +137,10 @@ class Approvals:
             content=[code_part(question_of(needs))],
         )
         options = [
-            PermissionOption(option_id=ONCE, name="Yes", kind="allow_once"),
-            PermissionOption(option_id=REJECT, name="No", kind="reject_once"),
+            PermissionOption(option_id=IDS["y"], name="Yes", kind="allow_once"),
+            PermissionOption(option_id=IDS["n"], name="No", kind="reject_once"),
         ]
-        return await self._client.permit(self._session_id, call, options) == ONCE
+        return await self._client.permit(self._session_id, call, options) == IDS["y"]
 
     def close(self) -> None:
         """Ask no longer."""
@@ -190,20 +185,13 @@ class Approvals:
                     return ApprovalAnswer(ApprovalChoice.DENY)
                 return ApprovalAnswer(ApprovalChoice.ONCE, answers=answers_in(asked, content))
             return await answers_by_options(self._client, self._session_id, question)
-        options = _list_options(question)
-        call = await _call(conversation, question)
-        chosen = await self._client.permit(self._session_id, call, options)
+        offered = offer(question)
+        options = [option for option, _ in offered]
+        chosen = await self._client.permit(self._session_id, await _call(conversation, question), options)
         if chosen is None:
             return None
-        if question.request.plan:
-            return plan_answer(chosen) or plan_answer("n")
-        match chosen:
-            case "allow_once":
-                return ApprovalAnswer(ApprovalChoice.ONCE)
-            case "allow_conversation":
-                return ApprovalAnswer(ApprovalChoice.CONVERSATION, rule=question.rule)
-            case _:
-                return ApprovalAnswer(ApprovalChoice.DENY)
+        found = (answer.effect for option, answer in offered if option.option_id == chosen)
+        return next(found, offered[-1][1].effect)
 
 
 async def _call(conversation: Conversation, question: Question) -> ToolCallUpdate:
@@ -220,6 +208,7 @@ async def _call(conversation: Conversation, question: Question) -> ToolCallUpdat
         content.append(await make_edit(path, request.preview, is_done=False))
     else:
         content += build_content(request.preview, request.summary)
+    content += [text_part(f"It {words}.") for words in odd_in(question)]
     if question.reason and not request.plan:
         content.append(text_part(clean_line(question.reason)))
     agent = record.agent
@@ -234,14 +223,16 @@ async def _call(conversation: Conversation, question: Question) -> ToolCallUpdat
     )
 
 
-def _list_options(question: Question) -> Sequence[PermissionOption]:
-    if question.request.plan:
-        return [
-            PermissionOption.model_validate({"option_id": letter, "name": name, "kind": kind})
-            for letter, (kind, name) in PLAN_OPTIONS.items()
-        ]
-    options = [PermissionOption(option_id=ONCE, name="Allow once", kind="allow_once")]
-    if question.rule:
-        name = f"Allow for this conversation: {clean_line(question.rule)}"
-        options.append(PermissionOption(option_id=CONVERSATION, name=name, kind="allow_always"))
-    return (*options, PermissionOption(option_id=REJECT, name="Reject", kind="reject_once"))
+def offer(question: Question) -> list[tuple[PermissionOption, Answer]]:
+    """An option for each answer that needs no text; the last one is no."""
+    answers = [answer for answer in list_answers(question) if answer.line in WITHOUT_LINE]
+    return [(_option(answer, plans=bool(question.request.plan)), answer) for answer in answers]
+
+
+def _option(answer: Answer, *, plans: bool) -> PermissionOption:
+    effect = answer.effect
+    kind = "reject_once" if effect.choice is ApprovalChoice.DENY else "allow_once"
+    if effect.choice in {ApprovalChoice.CONVERSATION, ApprovalChoice.ALWAYS} or answer.letter == "a":
+        kind = "allow_always"
+    option_id = answer.letter if plans else IDS[answer.letter]
+    return PermissionOption.model_validate({"option_id": option_id, "name": answer.words, "kind": kind})

@@ -212,7 +212,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("answer_no", "n", "answer('n')", "no", Q, priority=False),
     Key("answer_edit", "e", "answer('e')", "edit a plan before you approve it", Q, priority=False),
     Key("answer_reason", "r", "answer('r')", "no, with a reason", Q, priority=False),
-    *(Key(f"answer_{n}", f"{n}", f"answer('{n}')", f"give answer {n}", Q, priority=False) for n in range(1, 6)),
+    *(Key(f"answer_{n}", f"{n}", f"answer('{n}')", f"give answer {n}", Q, priority=False) for n in range(1, 7)),
     Key("choice_before", "up,left", "choose(-1)", "previous answer; above the first: the queue", Q, priority=False),
     Key("choice_after", "down,right", "choose(1)", "next answer; below the last: the composer", Q, priority=False),
     Key("choice_take", "enter", "take", "give the selected answer", Q, priority=False),
@@ -435,7 +435,7 @@ BESIDE: Final[dict[Scope, tuple[Scope, ...]]] = {
 """Scopes whose keys count together with those of others."""
 COUNTED: Final = frozenset({
     *(f"go_{n}" for n in range(1, 10)),
-    *(f"answer_{n}" for n in range(1, 6)),
+    *(f"answer_{n}" for n in range(1, 7)),
     *(f"row_answer_{n}" for n in range(1, 5)),
 })
 """Actions that the help names together."""
@@ -451,8 +451,8 @@ EVERYDAY: Final = (
 )
 """The twenty keys that the help shows first."""
 ANSWER_KEYS: Final = (
-    *("answer_once", "answer_conversation", "answer_always", "answer_no", "answer_reason"),
-    *(f"answer_{n}" for n in range(1, 6)),
+    *("answer_once", "answer_conversation", "answer_always", "answer_no", "answer_reason", "answer_edit"),
+    *(f"answer_{n}" for n in range(1, 7)),
 )
 """Actions that answer a question at once."""
 KEYS_BY_ID: Final[dict[str, Key]] = {key.id: key for key in KEYS}

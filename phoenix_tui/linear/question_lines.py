@@ -9,19 +9,21 @@ from msgspec.structs import replace
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.updates import Question
 from phoenix_tui.linear.transcript import AnswerLines
-from phoenix_tui.text.labels import EDITS_PLAN, PLAN_LETTERS, PLAN_WORDS, plan_answer
 from phoenix_tui.text.request_text import (
     LEFT_OPEN,
     NO_APPROVAL,
     AskForm,
+    LineFor,
+    find_answer,
     fold_blanks,
+    list_answers,
     numbers_in,
     odd_in,
     one_line,
-    rule_grant,
+    sentence_of,
 )
 from phoenix_tui.widgets.blocks.diff_rows import GAP, DiffRow, diff_rows
-from tools.call_titles import SERVER_TOOL, tool_label
+from tools.call_titles import SERVER_TOOL
 from tools.clean import clean_line, reveal
 from tools.contract import DiffDisplay, PlainDisplay, TerminalDisplay
 from tools.displays import AskedQuestion
@@ -91,8 +93,7 @@ def _one(asked: AskedQuestion, number: int, count: int) -> list[str]:
 
 
 REMARKS: Final = "What should be different"
-EDIT: Final = "e"
-EDIT_NUMBER: Final = str(len(PLAN_LETTERS) + 1)
+WHY: Final = "Reason"
 MOST_CHANGED: Final = 8
 """Changed plans that are kept: the newest, each at most as long as a plan may be."""
 
@@ -134,7 +135,8 @@ def _identity(question: Question) -> tuple[str, float, str]:
 
 def wants_edit(question: Question, text: str) -> bool:
     """True when a typed line asks to change the plan of the question."""
-    return bool(question.request.plan) and text.strip().lower() in {EDIT, EDIT_NUMBER}
+    answer = find_answer(question, text) if question.request.plan else None
+    return answer is not None and answer.line is LineFor.PLAN
 
 
 def plan_lines(question: Question, who: str = "") -> list[str]:
@@ -143,19 +145,29 @@ def plan_lines(question: Question, who: str = "") -> list[str]:
     lines = [f"A plan waits for your answer{f', from {clean_line(who)}' if who else ''}."]
     lines += [*plan.add(question.request.plan), *plan.end(), "End of the plan."]
     lines += [f"Note: it {words}." for words in odd_in(question)]
-    answers = (f"{place} or {letter} {PLAN_WORDS[letter]}" for place, letter in enumerate(PLAN_LETTERS, 1))
-    return [*lines, f"{'; '.join(answers)}; {EDIT_NUMBER} or {EDIT} {EDITS_PLAN}."]
+    return [*lines, sentence_of(question), *answer_lines(question)]
 
 
-async def plan_answer_of(ask: LineQuestions, text: str, plan: str = "") -> ApprovalAnswer | None:
-    """The answer of a number or letter; None for any other line, and for a wish without words.
+def answer_lines(question: Question) -> list[str]:
+    """One answer a line: its number and letter, and its words."""
+    return [f"{place} or {answer.letter}: {answer.words}" for place, answer in enumerate(list_answers(question), 1)]
 
-    `plan` is the text as the user changed it, empty where it is the agent's own.
+
+async def answer_call(ask: LineQuestions, question: Question, text: str, plan: str = "") -> ApprovalAnswer | None:
+    """The answer of a number or letter; None for any other line, and for a wish about a plan without words.
+
+    `plan` is the text as the user changed it, empty where it is the agent's own. `e` keeps the rule everywhere.
     """
-    letter = text.strip().lower()
-    if letter.isdecimal() and len(letter) == 1 and 1 <= int(letter) <= len(PLAN_LETTERS):
-        letter = PLAN_LETTERS[int(letter) - 1]
-    return plan_answer(letter, plan, remarks=await ask.ask_line(REMARKS) if letter == "r" else "")
+    if text.strip().lower() == "e" and question.rule:
+        return ApprovalAnswer(ApprovalChoice.EVERYWHERE)
+    answer = find_answer(question, text)
+    if answer is None or answer.line is LineFor.PLAN:
+        return None
+    if answer.line is LineFor.REASON:
+        is_plan = bool(question.request.plan)
+        reason = await ask.ask_line(REMARKS if is_plan else WHY)
+        return None if is_plan and not reason.strip() else replace(answer.effect, reason=reason)
+    return replace(answer.effect, plan=plan if answer.approves else "")
 
 
 RUNS: Final = "It would run"
@@ -168,9 +180,7 @@ def question_lines(question: Question, who: str = "") -> list[str]:
     if question.request.questions:
         return format_question(question, who)
     preview = question.request.preview
-    lines = [
-        f"Permission needed: tool {clean_line(tool_label(question.call.name))} asks{f', for {who}' if who else ''}."
-    ]
+    lines = [f"{clean_line(who)}: {sentence_of(question)}" if who else sentence_of(question)]
     match preview:
         case DiffDisplay(path=path, added=added, removed=removed, diff=diff):
             lines.append(f"It would change {one_line(path)}: {pluralize(added, 'line')} added, {removed} removed.")
@@ -184,13 +194,9 @@ def question_lines(question: Question, who: str = "") -> list[str]:
     lines += [f"Note: it {words}." for words in odd_in(question)]
     if question.reason:
         lines.append(f"Reason: {one_line(question.reason)}")
-    if grant := rule_grant(question):
-        lines.append(f"Rule for s, a and e: {one_line(question.rule)}, which allows {grant}.")
-        more = ", s allow it in this conversation, a always in this project, e everywhere"
-    else:
-        more = ""
-    lines.append(f"y once{more}, n no, r no with a reason.")
-    return lines
+    if question.rule:
+        lines.append(f"Rule for s and a: {one_line(question.rule)}; e keeps it everywhere.")
+    return [*lines, *answer_lines(question)]
 
 
 def _command(text: str, does: str = RUNS) -> list[str]:

@@ -21,6 +21,7 @@ from engine.machine.messages import (
     is_own_call,
 )
 from engine.machine.states import RETRIES, Errored
+from engine.machine.texts import denial_words
 from engine.records import StoredMessage
 from engine.updates import (
     AgentsChanged,
@@ -285,6 +286,8 @@ class LinearTranscript:
         how = f"continues in the background as {clean_line(job)}" if job else OUTCOMES.get(result.status, result.status)
         parts = [f"Tool {name}, {how}"]
         self.last_output = result.text
+        if denied := denial_words(result.text, name):
+            return [f"Tool {name}: {clean_line(denied)}."]
         match display:
             case TerminalDisplay(output=output, exit_code=code):
                 self.last_output = output

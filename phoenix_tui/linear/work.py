@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from engine.executor.requests import Activity, ApprovalAnswer, ApprovalChoice, Refused
+from engine.executor.requests import Activity, ApprovalAnswer, Refused
 from engine.machine.states import AwaitingApproval, Cancelling
 from engine.records import NEWEST
 from engine.updates import AgentView, Question
@@ -35,7 +35,7 @@ from phoenix_tui.features.tasks import (
     task_order,
 )
 from phoenix_tui.linear.line_context import LinearContext
-from phoenix_tui.linear.question_lines import form_answer, plan_answer_of, question_lines, wants_edit
+from phoenix_tui.linear.question_lines import answer_call, form_answer, question_lines, wants_edit
 from phoenix_tui.linear.transcript import message_lines, message_text, speaker
 from phoenix_tui.text.agent_text import ENDS, count_agents, how_it_stands, task_words
 from phoenix_tui.text.labels import clock, money, tokens
@@ -266,30 +266,14 @@ def _stands(view: AgentView) -> str:
     return f"runs {view.activity}" if view.activity else "thinks"
 
 
-ANSWERS: Final = {
-    "y": ApprovalChoice.ONCE,
-    "s": ApprovalChoice.CONVERSATION,
-    "a": ApprovalChoice.ALWAYS,
-    "e": ApprovalChoice.EVERYWHERE,
-    "n": ApprovalChoice.DENY,
-    "r": ApprovalChoice.DENY,
-}
 ANSWER: Final = "Answer, or Enter for later"
-KEEPING: Final = frozenset({ApprovalChoice.CONVERSATION, ApprovalChoice.ALWAYS, ApprovalChoice.EVERYWHERE})
-"""Answers that keep a rule."""
 
 
 async def answer_of(ctx: LinearContext, question: Question, text: str) -> ApprovalAnswer | None:
-    """The answer of a letter; None for any other line, and for an answer that needs a missing rule."""
-    if question.request.plan:
-        return await plan_answer_of(ctx, text, ctx.active.plans.text_of(question))
+    """The answer of a letter or number; None for any other line, and for an answer that needs a missing rule."""
     if question.request.questions:
         return await form_answer(ctx, question, text) if text.strip() else None
-    choice = ANSWERS.get(text.strip().lower())
-    if choice is None or (choice in KEEPING and not question.rule):
-        return None
-    reason = await ctx.ask_line("Reason") if text.strip().lower() == "r" else ""
-    return ApprovalAnswer(choice, reason, question.rule if choice in KEEPING else "")
+    return await answer_call(ctx, question, text, ctx.active.plans.text_of(question) if question.request.plan else "")
 
 
 class ApprovalNotifier:

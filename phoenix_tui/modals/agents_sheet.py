@@ -27,7 +27,7 @@ from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.text_sheet import LineSheet
 from phoenix_tui.text.agent_text import count_agents
 from phoenix_tui.text.labels import ASKING, Tone, age, money, short_model, tokens
-from phoenix_tui.text.request_text import one_line
+from phoenix_tui.text.request_text import LineFor, find_answer, one_line
 from phoenix_tui.widgets.agent_panel import (
     agent_rows,
     describe_action,
@@ -52,6 +52,9 @@ if TYPE_CHECKING:
 
 MOST_ROWS: Final = 6
 """Rows of the list in sight beside a question; its text needs the room."""
+SHARE_OF_ROWS: Final = 6
+"""Part of the screen, as a divisor, that these take at most."""
+LEAST_ROWS: Final = 2
 QUESTION_SHARE: Final = 0.9
 """Share of the rows of the screen that a sheet with a question may take."""
 AROUND: Final = 11
@@ -78,7 +81,7 @@ class AnsweringSheet(Sheet[str]):
         """True while the reason being written is for all of them."""
         self._unwatch: Unsubscribe | None = None
         self.question = AskingPanel(plain=plain)
-        self.question.can_focus = False
+        self.question.can_focus = self.question.lights = False
         self.question.way_on = hint(("sheet_page_down", "scrolls"))
 
     @abstractmethod
@@ -88,6 +91,10 @@ class AnsweringSheet(Sheet[str]):
     @abstractmethod
     def look(self) -> None:
         """Update the list after an event in a conversation."""
+
+    @abstractmethod
+    def go_to_asker(self) -> None:
+        """Close, and open the conversation whose question is in sight."""
 
     def on_mount(self) -> None:
         self._unwatch = self._engine.watch(lambda _: self.look())
@@ -105,6 +112,11 @@ class AnsweringSheet(Sheet[str]):
             self._unwatch()
             self._unwatch = None
 
+    @property
+    def most_rows(self) -> int:
+        """Rows of the list while a question is in sight, whose answers take a row each."""
+        return max(min(MOST_ROWS, self.size.height // SHARE_OF_ROWS), LEAST_ROWS)
+
     def ask(self, one: Pending | None, listed: int) -> None:
         """Show this question, or none, below `listed` rows of a list."""
         self.question.room = int(self.size.height * QUESTION_SHARE) - AROUND - listed + ROWS_BESIDE
@@ -114,15 +126,19 @@ class AnsweringSheet(Sheet[str]):
             self.question.show(None, Path(), "")
         else:
             record = one.conversation.record
-            self.question.show(as_asked(one.question, record), record.cwd, "")
+            self.question.show(as_asked(one.question, record), record.cwd, "", is_elsewhere=True)
 
     def action_read(self, by: int) -> None:
         """Move through a request that is taller than its room."""
         self.question.action_scroll_asked(by)
 
     def action_answer(self, letter: str) -> None:
-        """Answer the question in sight."""
-        if self.question.display:
+        """Answer the question in sight; its plan is edited in its conversation."""
+        asked = self.question.question
+        answer = find_answer(asked, letter) if asked is not None and not asked.request.questions else None
+        if answer is not None and answer.line is LineFor.PLAN:
+            self.go_to_asker()
+        elif self.question.display:
             self._denying = False
             self.question.action_answer(letter)
 
@@ -216,7 +232,7 @@ class ApprovalsSheet(AnsweringSheet):
 
     def _draw(self) -> None:
         """Draw all: rows are as wide as the screen, the text as tall as the rest."""
-        listed = min(len(self._waiting), MOST_ROWS) + len(self._elsewhere)
+        listed = min(len(self._waiting), self.most_rows) + len(self._elsewhere)
         self.ask(self._waiting[self._chosen] if self._waiting else None, listed)
         self._draw_rows()
 
@@ -226,8 +242,8 @@ class ApprovalsSheet(AnsweringSheet):
         keys = hint(("deny_all", "denies all") if count > 1 else "", ("sheet_take", "opens"))
         heading = Content.assemble((words, "bold"), (f"   {keys}", Tone.QUIET.value))
         self.query_one("#heading", Static).update(heading.truncate(self.measure, ellipsis=True))
-        first = first_visible(self._chosen, count, MOST_ROWS)
-        shown = self._waiting[first : first + MOST_ROWS]
+        first = first_visible(self._chosen, count, self.most_rows)
+        shown = self._waiting[first : first + self.most_rows]
         self.query_one("#rows", Static).update(
             Content("\n").join(self._row(one, first + place) for place, one in enumerate(shown))
         )
@@ -257,6 +273,9 @@ class ApprovalsSheet(AnsweringSheet):
         """Send the answers chosen here, else go to the conversation of the selected one."""
         if self.question.take_all():
             return
+        self.go_to_asker()
+
+    def go_to_asker(self) -> None:
         self.dismiss(self._waiting[self._chosen].conversation.id)
 
 
@@ -359,7 +378,7 @@ class AgentsSheet(AnsweringSheet):
         asked = next((one for one in self.waiting() if one.conversation.id == self._one.id), None)
         self.query_one("#heading", Static).update(_heading(views, width, asks=asked is not None))
         room = max(int(self.size.height * SHARE) - CHROME, 3)
-        room = room if asked is None else min(room, MOST_ROWS)
+        room = room if asked is None else min(room, self.most_rows)
         self._each = rows_each(views, width - POINTER, room)
         most = room // self._each
         self._first = first_visible(self._chosen, len(views), most)
@@ -409,6 +428,9 @@ class AgentsSheet(AnsweringSheet):
             self.action_move(by)
 
     def action_take(self) -> None:
+        self.go_to_asker()
+
+    def go_to_asker(self) -> None:
         self.dismiss(self._one.id)
 
     def action_beside(self) -> None:

@@ -30,20 +30,36 @@ from engine.updates import (
 )
 from phoenix_tui.features.composing import Unsent, ahead_of
 from phoenix_tui.keys.active_keys import hint, key
-from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.keys.keymap import ANSWER_KEYS, Scope, bindings
 from phoenix_tui.lifecycle.crash import FRAMES, PLAIN_FROM, OpeningNotes
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.text.labels import READY, Label, Tone, short_model, short_path, short_state
-from phoenix_tui.text.request_text import answer_with_text, is_quick, odd_in, quick_answer, rule_grant, takes_words
-from phoenix_tui.widgets.answer_gate import AnswerGate, RowRange
+from phoenix_tui.text.request_text import (
+    LineFor,
+    answer_with_text,
+    find_answer,
+    is_quick,
+    odd_in,
+    quick_answer,
+    takes_words,
+)
+from phoenix_tui.widgets.answer_gate import GRACE, AnswerGate, RowRange
 from phoenix_tui.widgets.bases import Flowing
 from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.markdown_rows import markdown_rows
 from phoenix_tui.widgets.notices import Notifier
-from phoenix_tui.widgets.question_text import lay_out, request_rows, what_text, where_text
+from phoenix_tui.widgets.question_text import (
+    NONE,
+    answer_rows,
+    lay_out,
+    mode_note,
+    request_rows,
+    rule_effect,
+    what_text,
+    where_text,
+)
 from phoenix_tui.widgets.transcript.model import text_of
 from tools.clean import clean, clean_line
-from tools.displays import MOST_OPTIONS
 
 if TYPE_CHECKING:
     from engine.conversation import Conversation
@@ -88,18 +104,20 @@ def plain_words(text: str, width: int) -> Sequence[Content]:
 
 def question_rows(question: Question, row: ConversationSummary, width: int) -> Sequence[Content]:
     """The whole request."""
+    what = what_text(question, own=question.asker in {"", row.title})
     if question.request.questions and not question.left_open:
-        return [Content(what_text(question).plain.lstrip()), *request_rows(question, width)]
-    where = Content.styled(where_text(question, row.cwd), Tone.QUIET.value).wrap(width)
+        return [what, *request_rows(question, width)]
     odd = Content.styled("\n".join(odd_in(question)), Tone.NEEDS_YOU.value).wrap(width) if odd_in(question) else []
-    return [Content(what_text(question).plain.lstrip()), *odd, *request_rows(question, width), *where]
+    notes = " · ".join(part for part in (mode_note(question), where_text(question, row.cwd)) if part)
+    where = Content.styled(notes, Tone.QUIET.value).wrap(width) if notes else []
+    return [*what.wrap(width), *odd, *request_rows(question, width), *where]
 
 
 def placeholder_of(question: Question | None) -> str:
     """Words in the empty line of the preview."""
     if question is None:
         return "reply"
-    return "in your own words…" if takes_words(question) else "no, because…"
+    return "in your own words…" if takes_words(question) else "No, because …"
 
 
 def quick_keys(question: Question) -> str:
@@ -114,17 +132,6 @@ ENOUGH: Final = 30
 REDRAW: Final = 0.1
 """Seconds between two looks at an answer that arrives."""
 OPEN: Final = "open"
-ROOM: Final = 70
-"""Columns from which all answers and o fit on one row."""
-KEEPS: Final = "answer_conversation"
-WAYS: Final = (
-    ("answer_once", "once"),
-    (KEEPS, "this conversation"),
-    ("answer_no", "no"),
-    ("peek_reply", "no, because…"),
-    ("peek_open", "opens"),
-)
-ANSWERS: Final = {"y": ApprovalChoice.ONCE, "s": ApprovalChoice.CONVERSATION, "n": ApprovalChoice.DENY}
 
 
 class PeekSheet(Sheet[str]):
@@ -141,8 +148,7 @@ class PeekSheet(Sheet[str]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(Scope.PEEK),
-        *bindings(Scope.QUESTION, "answer_once", "answer_conversation", "answer_no"),
-        *bindings(Scope.QUESTION, *(f"answer_{number}" for number in range(1, MOST_OPTIONS + 1))),
+        *bindings(Scope.QUESTION, *ANSWER_KEYS),
     ]
 
     def __init__(
@@ -172,6 +178,8 @@ class PeekSheet(Sheet[str]):
         self._since = 0.0
         """Monotonic time of the last change of state."""
         self._question: Question | None = None
+        self._rule_since = 0.0
+        """Time at which the line was opened for the rule of the question; 0 while it is for words."""
         self._stale = True
         self.gate = AnswerGate()
         """Gate that delays answers."""
@@ -230,7 +238,7 @@ class PeekSheet(Sheet[str]):
         self._stale = False
         question = self._conversation.question if self._conversation is not None else None
         if question is not self._question:
-            self._question = question
+            self._question, self._rule_since = question, 0.0
             self.gate.begin()
         self.query_one("#heading", Static).update(self._heading())
         words = self.query_one("#words", Flowing)
@@ -267,14 +275,15 @@ class PeekSheet(Sheet[str]):
             return Content.styled("Enter sends, on an empty line opens", Tone.QUIET.value)
         if question.request.questions:
             return Content.styled(quick_keys(question), f"bold {Tone.NEEDS_YOU.value}")
-        ways = WAYS if self.measure >= ROOM else WAYS[:-1]
         bold = f"bold {Tone.NEEDS_YOU.value}"
-        grant = rule_grant(question)
-        letters = [(letter, words) for name, words in ways if (letter := key(name)) and (name != KEEPS or grant)]
-        letters = [(letter, f"{words}: {grant}" if letter == key(KEEPS) else words) for letter, words in letters]
-        parts = [part for letter, words in letters for part in ((f"{letter} ", bold), (f"{words}   ", ""))]
-        keys = Content.assemble(*parts)
-        return Content.assemble((self.gate.refusal, bold), "\n", keys) if self.gate.refusal else keys
+        if self._rule_since:
+            why, effect = rule_effect(question, self._line.text.strip(), self._row.cwd)
+            words = why or hint(effect.split("\n")[0], "Enter allows in this project")
+            return Content.styled(words, Tone.BAD.value if why else Tone.QUIET.value)
+        rows = answer_rows(question, self.measure - INDENT, lit=NONE)
+        opens = Content.styled(hint(("peek_open", "opens")), Tone.QUIET.value)
+        said = [Content.styled(self.gate.refusal, bold)] if self.gate.refusal else []
+        return Content("\n").join([*said, *rows, opens])
 
     def action_scroll(self, by: int) -> None:
         body = self.query_one("#body", VerticalScroll)
@@ -308,30 +317,48 @@ class PeekSheet(Sheet[str]):
     def action_reply(self) -> None:
         self.set_focus(self._line)
 
+    def on_text_area_changed(self) -> None:
+        self._stale = True  # the effect of a rule
+
     def action_open(self) -> None:
         self.dismiss(OPEN)
 
     def action_answer(self, letter: str) -> None:
         question = self._question
-        if question is not None and (letter.isdecimal() or question.request.questions):
+        if question is not None and question.request.questions:
             # The option with this number where a single question asks for one, or no answer.
             chosen = quick_answer(question, letter)
             if chosen is not None and self.gate.is_open:
                 self.run_worker(self._answer(question, chosen))
             return
-        if question is None or (ANSWERS[letter] is ApprovalChoice.CONVERSATION and not question.rule):
+        answer = find_answer(question, letter) if question is not None else None
+        if question is None or answer is None or not self.gate.is_open or (answer.approves and self._refuses()):
             return
-        if self.gate.is_open and (letter == "n" or not self._refuses()):
-            self.run_worker(self._answer(question, ApprovalAnswer(ANSWERS[letter])))
+        match answer.line:
+            case LineFor.REASON:
+                self.action_reply()
+            case LineFor.RULE:
+                self._rule_since = self.gate.clock.monotonic()
+                self._line.fill(question.rule)
+                self.action_reply()
+            case LineFor.PLAN:
+                self.action_open()
+            case LineFor.NOTHING:
+                self.run_worker(self._answer(question, answer.effect))
 
     async def _answer(self, question: Question, answer: ApprovalAnswer) -> None:
         if self._conversation is not None:
             self._tell_outcome(await self._conversation.answer(question.call.id, answer), "answered")
 
     def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
-        """Reply, give the reason of a no, or open where nothing was written."""
+        """Reply, keep a rule, give the reason of a no, or open where nothing was written."""
         event.stop()
-        if self._question is not None:
+        if self._question is not None and self._rule_since:
+            read = self.gate.clock.monotonic() - self._rule_since >= GRACE
+            if read and not rule_effect(self._question, event.text.strip(), self._row.cwd)[0]:
+                answer = ApprovalAnswer(ApprovalChoice.ALWAYS, rule=event.text.strip())
+                self.run_worker(self._answer(self._question, answer))
+        elif self._question is not None:
             self.run_worker(self._answer(self._question, answer_with_text(self._question, event.text)))
         elif event.text:
             self._line.fill("")  # at once: a second Enter sends no second one, and letters behind it stay

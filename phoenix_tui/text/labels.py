@@ -6,7 +6,7 @@ import time
 from enum import StrEnum
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import TYPE_CHECKING, Final, assert_never, cast
 
 from msgspec import Struct
 
@@ -18,7 +18,6 @@ from tools.clean import clean_line, reveal_name
 from tools.wording import one_line, pluralize
 
 if TYPE_CHECKING:
-    from engine.executor.requests import ApprovalAnswer
     from engine.updates import HookEnded, HookStarted
 
 
@@ -65,6 +64,7 @@ ASKING: Final = Glyph("◆", "!", Tone.NEEDS_YOU)
 AGENTS: Final = Glyph("◇", "&", Tone.WORK)
 RETRYING: Final = Glyph("↻", "~", Tone.WORK)
 STOPPED: Final = Glyph("■", "#", Tone.QUIET)
+DENIED: Final = Glyph("⊘", "-", Tone.QUIET)
 FAILED: Final = Glyph("✗", "x", Tone.BAD)
 UNREAD: Final = Glyph("●", "o", Tone.GOOD)
 DONE: Final = Glyph("✓", "v", Tone.GOOD)
@@ -124,7 +124,7 @@ def label(state: states.State, details: StatusDetails) -> Label:
         case states.AwaitingApproval():
             place = len(state.round.results) + 1
             total = place + len(state.round.queue)
-            return Label(ASKING, f"{_tool(state.round)} asks{f' · {place} of {total}' if total > 1 else ''}")
+            return Label(ASKING, f"{_waits(state.round)}{f' · {place} of {total}' if total > 1 else ''}")
         case states.AwaitingSubagents(pending=pending, outcomes=outcomes):
             total = len(pending) + len(outcomes)
             return Label(AGENTS, f"sub-agents {len(outcomes)}/{total} done · {clock(details.elapsed)}")
@@ -223,6 +223,29 @@ def _label_request(state: states.AwaitingLlm, details: StatusDetails) -> str:
     if state.attempt:
         return f"thinking… {clock(details.elapsed)} · try {state.attempt + 1} of {states.RETRIES + 1}{step}"
     return f"thinking… {clock(details.elapsed)}{step}"
+
+
+WAITS: Final = {"exit_plan": "a plan waits", "ask_user": "a question waits", "spawn_task": "a sub-agent waits"}
+"""Words for a call that asks, by its tool; any other one is named."""
+
+
+def _waits(tool_round: states.ToolRound) -> str:
+    call = tool_round.current
+    if call.name != "spawn_agents":
+        return WAITS.get(call.name, f"{_tool(tool_round)} asks")
+    count = _count_tasks(call.input_json)
+    return f"{count} sub-agents wait" if count > 1 else WAITS["spawn_task"]
+
+
+def _count_tasks(input_json: str) -> int:
+    import json  # noqa: PLC0415 - with the first sub-agents
+
+    try:
+        arguments: object = json.loads(input_json)
+    except (ValueError, RecursionError):
+        return 1
+    tasks = cast("dict[str, object]", arguments).get("tasks") if isinstance(arguments, dict) else None
+    return len(cast("list[object]", tasks)) if isinstance(tasks, list) else 1
 
 
 def _tool(tool_round: states.ToolRound) -> str:
@@ -435,33 +458,6 @@ def hook_label(hook: HookInView | None, state: states.State, now: float) -> Labe
         return Label(RUNNING, f"hook {name}: {status}" if status else f"hook {name} runs")
     name = f"{name}: {status}" if status else name
     return Label(RUNNING, f"hook {name} {seconds:.1f} s") if seconds >= SLOW else None
-
-
-PLAN_LETTERS: Final = "aysrn"
-"""The letters of the answers to a plan, in the order of their numbers."""
-PLAN_WORDS: Final = {
-    "a": "approve, accept edits",
-    "y": "approve, ask before each change",
-    "s": "approve, start with a fresh context",
-    "r": "revise: say how",
-    "n": "not now, stay in plan mode",
-}
-EDITS_PLAN: Final = "edit the plan first"
-PROPOSES: Final = " proposes a plan"
-
-
-def plan_answer(letter: str, plan: str = "", remarks: str = "") -> ApprovalAnswer | None:
-    """The answer of a letter, with the plan as the user changed it; None for a letter without an answer."""
-    from engine.executor.requests import ApprovalAnswer, ApprovalChoice, PlanChoice  # noqa: PLC0415 - not for the words
-
-    yes = {"a": PlanChoice.ACCEPT_EDITS, "y": PlanChoice.ASK, "s": PlanChoice.FRESH}
-    if letter in yes:
-        return ApprovalAnswer(ApprovalChoice.ONCE, plan_choice=yes[letter], plan=plan)
-    if letter == "n":
-        return ApprovalAnswer(ApprovalChoice.DENY, plan_choice=PlanChoice.LEAVE)
-    if letter == "r" and remarks.strip():
-        return ApprovalAnswer(ApprovalChoice.DENY, reason=remarks, plan_choice=PlanChoice.REVISE)
-    return None
 
 
 LONGEST_PLACE: Final = 30

@@ -8,12 +8,15 @@ from enum import Enum, auto
 from itertools import groupby
 from typing import Final, assert_never
 
-from engine.executor.requests import ApprovalAnswer, ApprovalChoice
+from msgspec import Struct
+
+from engine.executor.requests import ApprovalAnswer, ApprovalChoice, PlanChoice
 from engine.records import PermissionMode
 from engine.updates import Question
-from phoenix_tui.text.labels import MODE_MEANINGS
-from tools.clean import reveal
-from tools.contract import AgentsDisplay, DiffDisplay, Display, ImageDisplay, PlainDisplay, TerminalDisplay
+from phoenix_tui.text.labels import MODE_MEANINGS, short_path
+from tools.call_titles import SERVER_TOOL, tool_label
+from tools.clean import clean_line, reveal
+from tools.contract import AgentsDisplay, DiffDisplay, Display, ImageDisplay, PlainDisplay, TerminalDisplay, ToolClass
 from tools.displays import Answers, AskedQuestion
 from tools.look_alikes import remarks
 
@@ -223,7 +226,25 @@ def describe_request(question: Question) -> str:
     return _text_of(request.preview) if request.preview else request.command or request.summary
 
 
+FETCHED_AND_RUN: Final = "downloads a script and runs it"
+_FETCHES: Final = r"\b(?:curl|wget|fetch|aria2c|https?|xh)\b"
+_SHELLS: Final = r"(?:\S*/)?(?:ba|z|da|k|fi|a)?sh\b(?!\s+-c\b)"
+_READERS: Final = r"(?:\S*/)?(?:python[\d.]*|perl|ruby|node|php)(?:\s+-)?\s*(?:$|[;&|\n)])"
+_FETCHED_AND_RUN: Final = re.compile(
+    rf"{_FETCHES}(?:[^;&\n]|&(?!&))*?\|\s*(?:sudo\s+(?:-\S+\s+)*)?(?:env\s+)?(?:{_SHELLS}|{_READERS})"
+    rf"|(?:\b(?:ba|z|da|k|fi|a)?sh|\beval|\bsource|(?:^|[\s;&])\.)\s[^;&|\n]*?(?:<\(|\$\(|`)\s*{_FETCHES}"
+)
+MOST_SEARCHED: Final = 4_000
+"""Characters of a command that are searched for a script that it fetches."""
+
+
 def odd_in(question: Question) -> list[str]:
+    """Warnings about a request: the worst that its command does, and letters that may be taken for others."""
+    fetched = _FETCHED_AND_RUN.search(question.request.command[:MOST_SEARCHED]) is not None
+    return [*([FETCHED_AND_RUN] if fetched else []), *_odd_letters(question)]
+
+
+def _odd_letters(question: Question) -> list[str]:
     preview = question.request.preview
     return remarks(preview.path if isinstance(preview, DiffDisplay) else describe_request(question)[:LONGEST])
 
@@ -280,11 +301,170 @@ def one_line(text: str) -> str:
     return reveal(text).replace("\n", "↵")
 
 
-def rule_grant(question: Question) -> str:
-    """Effect of the suggested rule, in a few words on one line; empty where none is suggested."""
-    from engine.permissions.rules import grant, parse_rule  # noqa: PLC0415 - 1.5 ms of the first frame
+class LineFor(Enum):
+    """The line that an answer opens before it is given."""
 
-    rule = parse_rule(question.rule)
+    NOTHING = auto()
+    RULE = auto()
+    REASON = auto()
+    PLAN = auto()
+
+
+class Answer(Struct, frozen=True):
+    """One answer of a question; its place is its row and its digit."""
+
+    letter: str
+    words: str
+    effect: ApprovalAnswer
+    line: LineFor = LineFor.NOTHING
+    """Front ends that cannot open the line leave an answer out that needs its text."""
+
+    @property
+    def shown(self) -> str:
+        """The words, with a sign that a line is opened first."""
+        return f"{self.words} …" if self.line in {LineFor.RULE, LineFor.PLAN} else self.words
+
+    @property
+    def approves(self) -> bool:
+        return self.effect.choice is not ApprovalChoice.DENY and self.line is not LineFor.PLAN
+
+
+def list_answers(question: Question) -> tuple[Answer, ...]:
+    """The answers of a question about a call or a plan, in their order, as every front end offers them."""
+    if question.request.plan:
+        return PLAN_ANSWERS
+    if not question.rule:
+        return (YES, NO, REASON)
+    scope = rule_scope(question)
+    words = f"{ALWAYS}: {scope}" if question.call.name.startswith(SERVER_TOOL) else f"{ALWAYS} in this project"
+    return (
+        YES,
+        Answer("s", f"Yes, and {scope} in this conversation", ApprovalAnswer(ApprovalChoice.CONVERSATION)),
+        Answer("a", words, ApprovalAnswer(ApprovalChoice.ALWAYS), LineFor.RULE),
+        NO,
+        REASON,
+    )
+
+
+def find_answer(question: Question, key: str) -> Answer | None:
+    """The answer of a letter or of the number of its row; None for any other key."""
+    answers, key = list_answers(question), key.strip().lower()
+    if key.isdecimal() and key.isascii():
+        return answers[int(key) - 1] if len(key) == 1 and 1 <= int(key) <= len(answers) else None
+    return next((one for one in answers if one.letter == key), None)
+
+
+ALWAYS: Final = "Yes, always"
+YES: Final = Answer("y", "Yes, once", ApprovalAnswer(ApprovalChoice.ONCE))
+NO: Final = Answer("n", "No", ApprovalAnswer(ApprovalChoice.DENY))
+REASON: Final = Answer("r", "No, tell it what to do instead", ApprovalAnswer(ApprovalChoice.DENY), LineFor.REASON)
+NOT_NOW: Final = Answer("n", "No, stay in plan mode", ApprovalAnswer(ApprovalChoice.DENY, plan_choice=PlanChoice.LEAVE))
+PLAN_ANSWERS: Final = (
+    Answer("y", "Yes, and ask before each change", ApprovalAnswer(ApprovalChoice.ONCE, plan_choice=PlanChoice.ASK)),
+    Answer(
+        "s",
+        "Yes, with a fresh context, and accept edits",
+        ApprovalAnswer(ApprovalChoice.ONCE, plan_choice=PlanChoice.FRESH),
+    ),
+    Answer("a", "Yes, and accept edits", ApprovalAnswer(ApprovalChoice.ONCE, plan_choice=PlanChoice.ACCEPT_EDITS)),
+    NOT_NOW,
+    Answer(
+        "r",
+        "No, tell it what to change",
+        ApprovalAnswer(ApprovalChoice.DENY, plan_choice=PlanChoice.REVISE),
+        LineFor.REASON,
+    ),
+    Answer("e", "Edit the plan first", ApprovalAnswer(ApprovalChoice.ONCE), LineFor.PLAN),
+)
+
+
+def rule_scope(question: Question) -> str:
+    """Calls that the suggested rule allows, in plain words."""
+    # 1.5 ms of the first frame.
+    from engine.permissions.command_rules import prefix_words, quote  # noqa: PLC0415 - as said
+    from engine.permissions.hosts import NET, hosts_effect  # noqa: PLC0415 - as said
+    from engine.permissions.rules import is_command, parse_rule  # noqa: PLC0415 - as said
+
+    rule, request, name = parse_rule(question.rule), question.request, question.call.name
     if rule is None:
+        return f"every call like this of {clean_line(tool_label(name))}"
+    if rule.tool == NET:
+        return f"every command may reach {hosts_effect(rule.pattern)}"
+    if is_command(rule.tool, question.tool_class):
+        first = prefix_words(rule.pattern)
+        return f"any command that starts with {quote(' '.join(first))}" if first else "this exact command"
+    if name.startswith(SERVER_TOOL):
+        return f"the tool {tool_name(name)}"
+    if question.tool_class is ToolClass.SPAWN:
+        return "every start of sub-agents"
+    if question.tool_class is ToolClass.NET:
+        return f"every page of {clean_line(request.host)}" if request.host else SCOPES.get(name, f"every {name}")
+    if request.paths:
+        preview = request.preview
+        path = preview.path if isinstance(preview, DiffDisplay) else short_path(request.paths[0])
+        return f"{SCOPES.get(name, f'every {name} of')} {one_line(path)}"
+    return SCOPES.get(name, f"this exact call of {clean_line(tool_label(name))}")
+
+
+SCOPES: Final = {
+    "patch": "every edit of",
+    "write_file": "every edit of",
+    "read_file": "reading",
+    "read_image": "reading",
+    "list_files": "listing",
+    "search": "searching",
+    "web_search": "every search of the web",
+    "web_fetch": "this address",
+}
+"""Calls that a rule of a tool allows, before the path where there is one."""
+
+
+def tool_name(name: str) -> str:
+    """A tool as a sentence names it: `forecast` of weather."""
+    server, _, tool = name.removeprefix(SERVER_TOOL).partition("__")
+    return (
+        f"`{clean_line(tool)}` of {clean_line(server)}" if tool and name.startswith(SERVER_TOOL) else clean_line(name)
+    )
+
+
+TOOL_ASKS: Final = {
+    "bash": "Run a command?",
+    "read_file": "Read a file?",
+    "read_image": "Read an image?",
+    "list_files": "List files?",
+    "search": "Search files?",
+    "web_fetch": "Read a web page?",
+    "web_search": "Search the web?",
+    "spawn_agents": "Start a sub-agent?",
+    "spawn_task": "Let a sub-agent work in the background?",
+}
+"""The question about a call by the name of its tool."""
+
+
+def sentence_of(question: Question) -> str:
+    """The question, in one sentence."""
+    request, name = question.request, question.call.name
+    if request.plan:
+        return "Carry out this plan?"
+    match request.preview:
+        case DiffDisplay(path=path, created=created):
+            return f"{'Create' if created else 'Edit'} {one_line(path)}?"
+        case _:
+            pass
+    if name == "spawn_agents" and (found := _SEVERAL.search(request.summary)):
+        return f"Start {found[0]}?"
+    if name.startswith(SERVER_TOOL):
+        return f"Use the tool {tool_name(name)}?"
+    return TOOL_ASKS.get(name, f"Use {clean_line(name)}?")
+
+
+_SEVERAL: Final = re.compile(r"\b\d+ sub-agents(?=:)")
+_BY_MODE: Final = re.compile(r"in (?P<mode>[\w-]+) mode, (?P<what>.+?) (?P<verb>needs?) approval")
+
+
+def mode_words(question: Question) -> str:
+    """The reason of a question that the mode alone asks, in words for the end of its row; empty for any other."""
+    found = _BY_MODE.fullmatch(question.reason)
+    if found is None:
         return ""
-    return grant(rule, question.tool_class, has_paths=bool(question.request.paths))
+    return f"{found['what']} {'asks' if found['verb'] == 'needs' else 'ask'} in this mode"

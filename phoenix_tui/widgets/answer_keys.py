@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from textual import events
 
@@ -26,9 +27,7 @@ ANSWERS: Final = {
     "answer_reason": "r",
     **{f"answer_{number}": str(number) for number in range(1, 6)},
 }
-
-
-PLAN_ANSWERS: Final = {**ANSWERS, "answer_edit": "e"}
+PLAN_ANSWERS: Final = {**ANSWERS, "answer_edit": "e", "answer_6": "6"}
 """The same for a plan, which can be changed first."""
 ASK_ANSWERS: Final = {
     **{f"answer_{number}": str(number) for number in range(1, 6)},
@@ -42,8 +41,12 @@ ASK_ANSWERS: Final = {
 """Keys that answer questions of the model."""
 LEFT_OPEN_ANSWERS: Final = {name: letter for name, letter in ASK_ANSWERS.items() if name != "answer_reason"}
 """The same where a text is a message as usual: the run of the questions has ended, or only options answer them."""
-WORDS: Final = {"y": "y", "yes": "y", "n": "n", "no": "n"}
-"""Whole texts that answer as their letter does, once Enter is pressed."""
+_AGREES: Final = re.compile(r"(?:yes|ok|okay|sure|do it|go ahead)(?![\w-])", re.IGNORECASE)
+"""Beginning of a text that Enter takes as a yes."""
+_TAKES_BACK: Final = re.compile(r"\b(?:no|not|never|don.?t|do not|stop|wait|cancel)\b", re.IGNORECASE)
+"""Words behind it that make it none."""
+ENTER_PAUSE: Final = 1.0
+"""Seconds without any key before Enter on an empty text gives the lit answer: it is pressed for much else."""
 NEVER: Final = float("-inf")
 AGAIN: Final = 10.0
 """Seconds within which a second Enter makes an older text the reason of a no."""
@@ -55,8 +58,16 @@ ALWAYS: Final = "always"
 class ComposerHost:
     """The widget around a composer, with the question and the widgets above and below; here there is none of them."""
 
-    def answer(self, letter: str) -> None:
-        """Answer the open question, at once: it may open a line that the next key is meant for."""
+    def answer(self, letter: str) -> bool:
+        """Answer the open question, at once: it may open a line that the next key is meant for. False: it does not."""
+        return False
+
+    def take_lit(self) -> bool:
+        """Give the answer that Enter gives; False where there is none."""
+        return False
+
+    def light(self, letter: str) -> None:
+        """Make the answer of a letter the one that Enter gives."""
 
     def refuse(self, reason: str) -> bool:
         """Say no with this reason; False without a question that takes one."""
@@ -80,6 +91,20 @@ class ComposerHost:
         """Put the chosen completion into the text, or with `send` run it; done when the next key may be read."""
 
 
+def letter_of_text(text: str) -> str:
+    """The letter of the answer that a text gives with Enter: a yes by its first words, else a no."""
+    text = text.strip()
+    if text.lower() == "y" or (_AGREES.match(text) and not _TAKES_BACK.search(words_after_yes(text))):
+        return "y"
+    return "n" if text.lower() in {"n", "no"} else "r"
+
+
+def words_after_yes(text: str) -> str:
+    """The words behind those that say yes."""
+    found = _AGREES.match(text.strip())
+    return text.strip()[found.end() :].strip(" ,.;:!\n") if found is not None else ""
+
+
 class Entered(Enum):
     """Action of Enter behind a text while a question is open."""
 
@@ -87,8 +112,26 @@ class Entered(Enum):
     """The usual action."""
     ANSWER = auto()
     """The text answered, or is the reason of a no."""
+    AGREED = auto()
+    """The text answered yes, and the running turn reads the words behind it."""
+    KEPT = auto()
+    """No action: the answer does not count yet, and the text stays."""
     HELD = auto()
     """No action: the text was begun before the question."""
+
+
+class StrayLetter(NamedTuple):
+    """An answering letter that became text while a question was open."""
+
+    letter: str
+    since: float
+    """Time at which the question appeared."""
+    typed_at: float
+
+    @property
+    def counts(self) -> bool:
+        """False in the first moments of a question, where a letter was meant for something else."""
+        return self.typed_at - self.since >= TYPING_PAUSE
 
 
 class Answering:
@@ -106,6 +149,8 @@ class Answering:
         """The newest letter behind which nothing was typed (`key_order.py`): no other one answers."""
         self._begun = NEVER
         """Time at which the text in the box was begun by hand; a draft or an older prompt counts as begun long ago."""
+        self.entered_at = NEVER
+        """Time of the last Enter."""
         self._tried = NEVER
         """Time of Enter on a text that was begun before the question."""
         self._offered = NEVER
@@ -142,6 +187,23 @@ class Answering:
             self.typed_at = self.clock.monotonic()  # a form takes one key after the other
         return letter
 
+    def note_stray(self, key: str) -> StrayLetter | None:
+        """The answer that the first letter of a text may have been; None where it is none."""
+        letter = meanings(self.letters).get(key, "") if "answer_once" in self.letters else ""
+        return StrayLetter(letter, self.since, self.typed_at) if letter and self.since is not None else None
+
+    def try_again(self, stray: StrayLetter) -> bool:
+        """Give the answer of a letter behind which nothing was typed, or light it if it came too early; False where
+        another question is open, or more was typed.
+        """
+        if (self.since, self.typed_at) != (stray.since, stray.typed_at):
+            return False
+        if stray.counts:
+            self.host.answer(stray.letter)
+        else:
+            self.host.light(stray.letter)
+        return True
+
     @property
     def is_own_text(self) -> bool:
         """True when the text was begun while the question was visible, and so may be meant for it."""
@@ -155,12 +217,24 @@ class Answering:
         self._tried = now  # each press: a held key never becomes the second one
         if self.is_own_text or TYPING_PAUSE <= now - tried < AGAIN:
             self._tried = NEVER
-            word = WORDS.get(text.strip().lower()) if "answer_once" in self.letters else None
-            if word is None:
+            letter = letter_of_text(text) if "answer_once" in self.letters else "r"
+            if letter == "r":
                 return Entered.ANSWER if self.host.refuse(text.strip()) else Entered.MESSAGE
-            self.host.answer(word)
-            return Entered.ANSWER
+            if not self.host.answer(letter):
+                return Entered.KEPT
+            return Entered.AGREED if letter == "y" and words_after_yes(text) else Entered.ANSWER
         return Entered.HELD
+
+    def enter_nothing(self) -> bool:
+        """Enter on an empty text: the lit answer, once nothing was typed for a while; False where it is no answer."""
+        if self.since is None or "answer_once" not in self.letters:
+            return False
+        rested = self.clock.monotonic() - max(self.since, self.typed_at, self.entered_at) >= ENTER_PAUSE
+        return self.host.take_lit() if rested else True
+
+    def note_enter(self) -> None:
+        """Note Enter, so that one held or pressed twice gives no answer."""
+        self.entered_at = self.clock.monotonic()
 
 
 def answers_to(question: Question | None) -> Mapping[str, str]:

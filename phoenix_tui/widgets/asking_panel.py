@@ -39,18 +39,18 @@ class AskingPanel(QuestionPanel):
         """True while the open line is for own words."""
         self.request.form = None
 
-    def show(self, question: Question | None, folder: Path, place: str) -> None:
+    def show(
+        self, question: Question | None, folder: Path, place: str, *, own: bool = True, is_elsewhere: bool = False
+    ) -> None:
         """Show a question, or none; a repeated one keeps its answers."""
         if question is not None and self._question is not None and question.call.id == self._question.call.id:
-            super().show(question, folder, place)
+            super().show(question, folder, place, own=own, is_elsewhere=is_elsewhere)
             return
         had = self.form is not None
         asked = question.request.questions if question is not None else ()
         self.form = self.request.form = AskForm(asked) if asked else None
         self._writing = False
-        if self.is_mounted:
-            self.query_one("#where").display = self.form is None or (question is not None and question.left_open)
-        super().show(question, folder, place)
+        super().show(question, folder, place, own=own, is_elsewhere=is_elsewhere)
         if had and self.form is None:
             self.post_message(Opened(""))
 
@@ -97,17 +97,21 @@ class AskingPanel(QuestionPanel):
         rows = Content.styled(words, Tone.QUIET.value)
         self.query_one("#answers", Flowing).flow(lambda width: rows.wrap(max(width, 1)))
 
-    def press(self, key: str) -> None:
+    def press(self, key: str) -> bool:
         """Answer with a digit or a key of the form, or with a letter of an approval."""
         if self.form is None:
-            super().press(key)
-        elif key == "n":
+            return super().press(key)
+        if key == "n":
             self.decline()
         elif key == "r":
             self._writing = False
             self.ask_reason("No answer, because …", "Enter declines; the model reads the reason.")
         else:
             self._do(self.form.press(key))
+        return True
+
+    def take_lit(self) -> bool:
+        return super().take_lit() if self.form is None else self.take_all()
 
     def take_all(self) -> bool:
         """Enter away from the form: send what was chosen; False where nothing was."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, assert_never, cast
 
 from rich.text import Text
@@ -14,7 +15,7 @@ from textual.widgets import TextArea
 from phoenix_tui.features.catalogue import is_command, is_shell_line
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import Scope, bindings
-from phoenix_tui.widgets.answer_keys import Answering, ComposerHost, Entered
+from phoenix_tui.widgets.answer_keys import TYPING_PAUSE, Answering, ComposerHost, Entered, StrayLetter
 from phoenix_tui.widgets.bases import Still
 from phoenix_tui.widgets.pasting import Pasted, PastedImages, PastedKey, PasteStore, paste_of
 from phoenix_tui.widgets.readline import DraftText, PasteMarks, Readline, ShellKeys, edit_at_once, replace_at
@@ -138,14 +139,22 @@ class ComposerKeys:
             self.hand_over()
 
     def hand_over(self) -> None:
-        """Answer the question with the text, or send it as a message."""
+        """Answer the question with the text, or with nothing the lit answer of it, or send a message."""
         text = self._draft.content
+        gave = not text and self._answering.enter_nothing()
+        self._answering.note_enter()
+        if gave:
+            return
         entered = self._answering.enter(text) if is_prose(text) else Entered.MESSAGE
         match entered:
             case Entered.MESSAGE:
                 self.submit()
             case Entered.ANSWER:
                 self.take()
+            case Entered.AGREED:
+                self._area.screen.post_message(Composer.QueueWanted(self.take(), steer=True))
+            case Entered.KEPT:
+                pass
             case Entered.HELD:
                 again = hint(("send", "again denies with this reason"), ("complete", "queues it"))
                 why = f"The question appeared while you were typing; {again}."
@@ -474,7 +483,14 @@ class Composer(Still, ShellKeys, TextArea):
             return True
         if event.is_printable and not self.text:
             self.answering.begin()
+            if (stray := self.answering.note_stray(event.key)) is not None:
+                self.set_timer(TYPING_PAUSE, partial(self._try_again, event.character or "", stray))
         return False
+
+    def _try_again(self, text: str, stray: StrayLetter) -> None:
+        """Take a letter that stands alone out of the text, as the answer that it was meant for."""
+        if self.text == text and self.answering.try_again(stray):
+            self.keys.take()
 
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()

@@ -15,9 +15,18 @@ from textual.widget import Widget
 from textual.widgets import TextArea
 
 from phoenix_tui.keys.active_keys import hint, key
-from phoenix_tui.text.labels import PLAN_WORDS, Tone, shell_place
+from phoenix_tui.text.labels import Tone, shell_place
 from phoenix_tui.widgets import bases, completer
-from phoenix_tui.widgets.answer_keys import ALWAYS, ANSWERS, ASK_ANSWERS, PLAN_ANSWERS, WORDS, ComposerHost, answers_to
+from phoenix_tui.widgets.answer_keys import (
+    ALWAYS,
+    ANSWERS,
+    ASK_ANSWERS,
+    PLAN_ANSWERS,
+    ComposerHost,
+    answers_to,
+    letter_of_text,
+    words_after_yes,
+)
 from phoenix_tui.widgets.bases import StillColumn, WidgetPart
 from phoenix_tui.widgets.completer import Completer
 from phoenix_tui.widgets.completion_popup import CompletionPopup
@@ -128,10 +137,10 @@ def _size(image: Attachment) -> str:
 
 ROUTE_ANSWERS: Final = {"route_start": "y", "route_alone": "n", "route_edit": "e"}
 """Actions that answer a supervisor's decision."""
-ENTER_GIVES: Final = {"y": "yes, once", "n": "no", "r": "no, with this reason"}
-"""Meaning of Enter as the answer, by its letter."""
-ENTER_GIVES_A_PLAN: Final = {"y": PLAN_WORDS["y"], "n": PLAN_WORDS["n"], "r": "revise the plan, with these words"}
-"""The same where a plan waits."""
+WITH_REASON: Final = "no, with this reason"
+WITH_REMARKS: Final = "no, change the plan as this says"
+"""Meanings of Enter behind a text that is no answer by itself."""
+READ_BY_TURN: Final = "this turn reads the rest"
 ENTER_ANSWERS: Final = "the answer in your own words"
 SHELL: Final = "shell"
 TO_MODEL: Final = "the model reads the output"
@@ -235,10 +244,19 @@ class Dock(completer.Completing, LatePanels, ComposerHost, StillColumn):
             return True
         return self.asking is not None and self.asking.close_line()
 
-    def ask(self, question: Question | None, folder: Path, place: str, since: float) -> None:
+    def ask(
+        self,
+        question: Question | None,
+        folder: Path,
+        place: str,
+        since: float,
+        *,
+        own: bool = True,
+        is_elsewhere: bool = False,
+    ) -> None:
         """Show a question, or none; the draft stays, dimmed."""
         had_focus, shown = self.question.has_focus_within, self._asked
-        self.question.show(question, folder, place)
+        self.question.show(question, folder, place, own=own, is_elsewhere=is_elsewhere)
         self._asked = question
         from phoenix_tui.widgets.question_panel import goes_on  # noqa: PLC0415 - loaded with the panel
 
@@ -285,13 +303,22 @@ class Dock(completer.Completing, LatePanels, ComposerHost, StillColumn):
         self.asking.enter(from_below=False)
         return self.asking
 
-    def answer(self, letter: str) -> None:
+    def answer(self, letter: str) -> bool:
         """Answer the open question, or the supervisor's decision where no tool asks, or the refusal of a message."""
         if letter == ALWAYS:
             self.screen.post_message(Composer.AlwaysQueueWanted())
-            return
-        route = self.route if self.composer.answering.letters is ROUTE_ANSWERS else None
-        (route or self.question).press(letter)
+            return True
+        if self.route is not None and self.composer.answering.letters is ROUTE_ANSWERS:
+            self.route.press(letter)
+            return True
+        return self.question.press(letter)
+
+    def take_lit(self) -> bool:
+        """Give the lit answer; images beside the empty text are a message."""
+        return not self.chips.images and self.question.take_lit()
+
+    def light(self, letter: str) -> None:
+        self.question.light(letter)
 
     def catch_up(self) -> None:
         self.completer.catch_up()
@@ -338,9 +365,11 @@ class Dock(completer.Completing, LatePanels, ComposerHost, StillColumn):
             return hint(("complete", "queues this message"), "the question above is open")
         if answering.letters is ASK_ANSWERS:
             return f"{key('send')}: {ENTER_ANSWERS}"
-        word = WORDS.get(text.strip().lower(), "r")
-        plans = answering.letters is PLAN_ANSWERS
-        return f"{key('send')}: {(ENTER_GIVES_A_PLAN if plans else ENTER_GIVES)[word]}"
+        letter = letter_of_text(text)
+        if letter == "r":
+            return f"{key('send')}: {WITH_REMARKS if answering.letters is PLAN_ANSWERS else WITH_REASON}"
+        words = self.question.answer_words(letter)
+        return hint(f"{key('send')}: {words[:1].lower()}{words[1:]}", READ_BY_TURN if words_after_yes(text) else "")
 
     def use_vim(self, wanted: bool) -> None:
         """Switch vim's keys on or off; their code loads only when they are used."""

@@ -21,16 +21,26 @@ from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.updates import Question
 from phoenix_tui.keys.active_keys import BACK, hint, key
 from phoenix_tui.keys.keymap import Scope, bindings
-from phoenix_tui.text.labels import ASKING, Tone, plan_answer
-from phoenix_tui.text.request_text import odd_in
+from phoenix_tui.text.labels import ASKING, Tone
+from phoenix_tui.text.request_text import LineFor, find_answer, list_answers, odd_in
 from phoenix_tui.widgets.answer_gate import GRACE, AnswerGate
-from phoenix_tui.widgets.bases import Flowing, Opened, wrap_hanging
+from phoenix_tui.widgets.bases import Flowing, Opened
 from phoenix_tui.widgets.blocks.diff_rows import diff_rows
 from phoenix_tui.widgets.line_input import LineInput
-from phoenix_tui.widgets.question_text import Paint, answer_rows, letters_of, rule_effect, what_text, where_text
+from phoenix_tui.widgets.question_text import (
+    NONE,
+    Paint,
+    answer_rows,
+    heading_rows,
+    mode_note,
+    rule_effect,
+    what_text,
+    where_text,
+)
 from phoenix_tui.widgets.request_view import RequestReading
 from tools.clean import clean_line
 from tools.contract import DiffDisplay
+from tools.wording import one_line
 
 READING: Final = 0.5
 """Seconds in which a rule is not kept: it is unread, and the key was meant for the former content."""
@@ -142,20 +152,16 @@ class AnswerLine(Vertical):
 
 ROWS_BESIDE: Final = 13
 """Rows of the screen that the body of a question never takes: title, answers, composer, status, some context."""
-WHERE_ROWS: Final = 2
-"""Rows for place and reason; a longer text takes its rows from the body, so that the answers stay visible."""
+ANSWER_ROWS: Final = 5
+"""Rows for the reason and the answers among them; more take their rows from the body, so that all stay visible."""
 BORDER: Final = 2
 """Cells beside the text of where and why."""
 SCROLLBAR: Final = 1
-APPROVING: Final = frozenset("ysa")
-"""Answers that count only once all of the request was in sight."""
 LEAST_ROWS: Final = 3
-SIGN: Final = 2
-"""Cells of the sign before the asker."""
 ROOMY: Final = 24
 """Rows of the screen from which a blank row separates the question from the messages."""
-NONE: Final = -1
-"""The place of an answer where none is chosen."""
+MOST_TITLES: Final = 200
+"""Characters of the titles of other conversations that ask."""
 
 
 def goes_on(question: Question | None, shown: Question | None) -> bool:
@@ -175,7 +181,7 @@ class QuestionPanel(RequestReading):
         & > #tail { height: auto; border-left: heavy $warning; padding: 0 1 0 1; display: none; }
         & > #odd { height: auto; border-left: heavy $warning; padding: 0 0 0 1; color: $warning; display: none; }
         & > #where { height: auto; border-left: heavy $warning; padding: 0 0 0 1; color: $text-muted; }
-        & > #answers { height: auto; padding: 0 0 0 2; }
+        & > #answers { height: auto; }
         & > AnswerLine { margin: 0 0 0 2; }
         & > #more { height: auto; padding: 0 0 0 2; color: $text-muted; display: none; }
         & > #more.-refused { color: $warning; text-style: bold; }
@@ -208,8 +214,12 @@ class QuestionPanel(RequestReading):
         self._plain = plain
         self._question: Question | None = None
         self._folder = Path()
-        self._chosen = NONE
-        """The place of the answer that Enter gives, while the question has the focus."""
+        self._lit = 0
+        """The place of the answer that Enter gives."""
+        self.lights = True
+        """False where Enter belongs to the widget around it: no answer is lit."""
+        self._is_elsewhere = False
+        """True where the question is about another folder than that of the conversation in view."""
         self._guarded = False
         """True while letters are not taken yet."""
         self.line = AnswerLine(self.gate)
@@ -231,33 +241,27 @@ class QuestionPanel(RequestReading):
         yield self.line
         yield Static(id="more", markup=False)
 
-    def show(self, question: Question | None, folder: Path, place: str) -> None:
+    def show(
+        self, question: Question | None, folder: Path, place: str, *, own: bool = True, is_elsewhere: bool = False
+    ) -> None:
+        """Show a question, or none; `own`: of the conversation in view, `is_elsewhere`: in another folder than its."""
         if question is None and self._question is None:
             return  # still hidden: an unnecessary layout of the whole screen
         if question == self._question:
             return  # repeated: an open line and the position in a long text stay
         if question is not None and goes_on(question, self._question):
             self._question = question
-            self.query_one("#where", Static).update(Content(where_text(question, folder)))
+            self._say_reason(question, place, own=own)
             self.fit()
             return
-        self._question, self._folder, self._chosen = question, folder, NONE
+        self._question, self._folder, self._lit = question, folder, 0
+        self._is_elsewhere = is_elsewhere
         self.gate.begin()
         self.remove_class("-filling")
         self.line.close()
         self.display = question is not None
         if question is None:
             return
-        asker = Content.assemble(
-            (f"{ASKING.mark(self._plain)} ", ASKING.tone.value),
-            (
-                clean_line(question.asker) or ("The agent" if question.request.questions else "This conversation"),
-                "bold",
-            ),
-            what_text(question),
-            (f"  {place}" if place else "", Tone.QUIET.value),
-        )
-        self.query_one("#asker", Flowing).flow(partial(wrap_hanging, asker, SIGN))
         self.request.show(question)
         self.query_one("#request", Flowing).flow(self.request.body)
         self.query_one("#tail", Flowing).flow(self.request.tail)
@@ -267,12 +271,27 @@ class QuestionPanel(RequestReading):
         odd.update(self._remarks)
         self.query_one("#tail").display = False
         self.run_worker(self._colour(question), group="colour")  # if exclusive, one could end before it began
-        self.query_one("#where", Static).update(Content(where_text(question, folder)))
+        self._say_reason(question, place, own=own)
         self._offer(question, guarded=True)
         self.set_timer(GRACE, partial(self._offer, question, guarded=False))
         self.query_one("#asked", VerticalScroll).scroll_home(animate=False)
         self.fit()
         self.call_after_refresh(self._show_change, question)
+
+    def _say_reason(self, question: Question, place: str, *, own: bool) -> None:
+        """Show the question with what the mode says of it, and any other reason below the request."""
+        sign = Content.styled(f"{ASKING.mark(self._plain)} ", ASKING.tone.value)
+        what = Content.assemble(what_text(question, own=own), (f"  {place}" if place else "", Tone.QUIET.value))
+        self.query_one("#asker", Flowing).flow(partial(heading_rows, sign, what, mode_note(question)))
+        where = self.query_one("#where", Static)
+        where.update(Content(self._where))
+        where.display = bool(self._where) and not bool(question.request.questions and not question.left_open)
+
+    @property
+    def _where(self) -> str:
+        if self._question is None:
+            return ""
+        return where_text(self._question, self._folder, is_elsewhere=self._is_elsewhere)
 
     async def _colour(self, question: Question) -> None:
         """Put the colours of its code into a change; its rows stay where they are."""
@@ -314,23 +333,37 @@ class QuestionPanel(RequestReading):
 
     def _draw_answers(self) -> None:
         if self._question is not None:
-            rows = partial(answer_rows, self._question, guarded=self._guarded, chosen=self._chosen)
+            rows = partial(
+                answer_rows,
+                self._question,
+                guarded=self._guarded,
+                lit=self._lit if self.lights else NONE,
+                chosen=self.has_focus_within,
+            )
             self.query_one("#answers", Flowing).flow(rows)
+
+    @property
+    def question(self) -> Question | None:
+        """The question that is shown."""
+        return self._question
 
     @property
     def is_asking(self) -> bool:
         return self._question is not None
 
     def enter(self, *, from_below: bool) -> None:
-        """Choose the answer that is nearest to where the focus comes from."""
-        self._chosen = len(letters_of(self._question)) - 1 if from_below and self._question is not None else 0
+        """Light the last answer, or the one after the first, which is lit before the question has the focus."""
+        self._lit = len(list_answers(self._question)) - 1 if from_below and self._question is not None else 1
         self._draw_answers()
 
     def on_blur(self) -> None:
         self.clear_choice()
 
+    def on_focus(self) -> None:
+        self._draw_answers()
+
     def clear_choice(self) -> None:
-        self._chosen = NONE
+        self._lit = 0
         self._draw_answers()
 
     def on_mount(self) -> None:
@@ -352,10 +385,10 @@ class QuestionPanel(RequestReading):
             parts.append(f"{words}, {way_on}")
         if titles := self.others:
             waiting = f"{len(titles)} more {'wait' if len(titles) > 1 else 'waits'}: {', '.join(titles)}"
-            parts.append(hint(waiting, key("approvals")))
+            parts.append(hint(one_line(waiting, MOST_TITLES), key("approvals")))
         more.display = bool(parts)
         more.set_class(bool(self.gate.refusal), "-refused")
-        more.update(Content(" · ".join(parts)).truncate(max(self.size.width - 2, 1), ellipsis=True))
+        more.update(Content(" · ".join(parts)))
 
     def fit(self) -> None:
         room = self.room or self.screen.size.height
@@ -372,12 +405,14 @@ class QuestionPanel(RequestReading):
             self.call_after_refresh(self.say_more)
 
     def _rows_over(self) -> int:
-        """Rows that where, why and odd letters take beyond theirs, at the width there is."""
+        """Rows that reason, odd letters and answers take beyond theirs, at the width there is."""
         width = self.content_size.width - BORDER
         if self._question is None or width <= 0:
             return 0
         odd = len(Content(self._remarks).wrap(width)) if self._remarks else 0
-        return max(len(Content(where_text(self._question, self._folder)).wrap(width)) - WHERE_ROWS, 0) + odd
+        where = len(Content(self._where).wrap(width)) if self._where else 0
+        answers = 1 if self._question.request.questions else len(answer_rows(self._question, width))
+        return odd + where + answers - ANSWER_ROWS
 
     def _show_change(self, question: Question) -> None:
         asked, request = self.query_one("#asked", VerticalScroll), self.query_one("#request", Flowing)
@@ -385,39 +420,44 @@ class QuestionPanel(RequestReading):
             asked.scroll_to(y=self.request.first_change(request.size.width), animate=False)
         self.say_more()
 
-    def press(self, key: str) -> None:
-        """Answer with one of the letters; an answer that needs a rule is refused without one."""
-        rule = self._question.rule if self._question is not None else ""
-        if key.isdecimal() and self._question is not None:
-            letters = letters_of(self._question)
-            key = letters[int(key) - 1] if int(key) <= len(letters) else ""
-        if key in APPROVING and self.refuses():
-            return
-        if self._question is not None and self._question.request.plan:
-            self._press_plan(key)
-            return
-        match key:
-            case "y":
-                self._answer(ApprovalAnswer(ApprovalChoice.ONCE))
-            case "s" if rule:
-                self._answer(ApprovalAnswer(ApprovalChoice.CONVERSATION))
-            case "n":
-                self._answer(ApprovalAnswer(ApprovalChoice.DENY))
-            case "a" if rule and self._question is not None:
+    def press(self, key: str) -> bool:
+        """Give the answer of a letter or number, or open its line; False where it has none, or a yes counts not yet."""
+        question = self._question
+        answer = find_answer(question, key) if question is not None else None
+        if question is None or answer is None or (answer.approves and self.refuses()):
+            return False
+        match answer.line:
+            case LineFor.RULE:
                 self._fill()
-                self.line.open_rule(self._question, self._folder)
-            case "r":
+                self.line.open_rule(question, self._folder)
+            case LineFor.REASON if question.request.plan:
+                self.ask_reason("What should be different …", REMARKS)
+            case LineFor.REASON:
                 self.ask_reason("No, because …")
-            case _:
-                return
+            case LineFor.PLAN:
+                self.call_later(self.run_action, "screen.command('plan edit')")
+            case LineFor.NOTHING:
+                self._answer(replace(answer.effect, plan=self.request.edited if answer.approves else ""))
+        return True
 
-    def _press_plan(self, key: str) -> None:
-        if key == "r":
-            self.ask_reason("What should be different …", REMARKS)
-        elif key == "e":
-            self.call_later(self.run_action, "screen.command('plan edit')")
-        elif answer := plan_answer(key, self.request.edited):
-            self._answer(answer)
+    def take_lit(self) -> bool:
+        """Enter on an empty composer: give the lit answer; False where no question takes one."""
+        question = self._question
+        if question is None or self.line.is_open or not self.gate.is_open:
+            return False
+        return self.press(list_answers(question)[self._lit].letter)
+
+    def light(self, letter: str) -> None:
+        """Make the answer of a letter or number the one that Enter gives."""
+        answer = find_answer(self._question, letter) if self._question is not None else None
+        if self._question is not None and answer is not None:
+            self._lit = list_answers(self._question).index(answer)
+            self._draw_answers()
+
+    def answer_words(self, letter: str) -> str:
+        """The words of an answer, as its row has them."""
+        answer = find_answer(self._question, letter) if self._question is not None else None
+        return answer.words if answer is not None else ""
 
     def change_plan(self, call_id: str, plan: str) -> None:
         """Show the plan of this call as the user changed it; its answer carries it."""
@@ -450,17 +490,16 @@ class QuestionPanel(RequestReading):
             self.press(key)
 
     def action_choose(self, by: int) -> None:
-        """Select another answer; beyond the last go back to the composer, beyond the first to the widget above."""
-        place = self._chosen + by if self._chosen != NONE else 0
-        if self._question is not None and 0 <= place < len(letters_of(self._question)):
-            self._chosen = place
+        """Light another answer; beyond the last go back to the composer, beyond the first to the widget above."""
+        place = self._lit + by
+        if self._question is not None and 0 <= place < len(list_answers(self._question)):
+            self._lit = place
             self._draw_answers()
         else:
             self.post_message(self.Left(upwards=by < 0))
 
     def action_take(self) -> None:
-        if self._question is not None and self._chosen != NONE:
-            self.action_answer(letters_of(self._question)[self._chosen])
+        self.take_lit()
 
     def refuse(self, reason: str) -> bool:
         if self._question is None or self.line.is_open:

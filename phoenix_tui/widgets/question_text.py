@@ -15,7 +15,7 @@ from engine.machine.texts import OUTSIDE
 from engine.updates import Question
 from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.markdown.lines import TextTone, breaks
-from phoenix_tui.text.labels import EDITS_PLAN, PLAN_LETTERS, PLAN_WORDS, PROPOSES, Tone, short_path
+from phoenix_tui.text.labels import Tone, short_path
 from phoenix_tui.text.request_text import (
     END,
     LEFT_OPEN,
@@ -25,101 +25,98 @@ from phoenix_tui.text.request_text import (
     both_ends,
     describe_request,
     fold_blanks,
+    list_answers,
+    mode_words,
     one_line,
-    rule_grant,
+    sentence_of,
 )
+from phoenix_tui.widgets.answer_keys import PLAN_ANSWERS
+from phoenix_tui.widgets.bases import wrap_hanging
 from phoenix_tui.widgets.blocks.diff import Coloured, colour_rows, is_worth, language_of
 from phoenix_tui.widgets.blocks.diff_rows import GAP, MOST_ROWS, DiffPiece, DiffRow, diff_rows, mark_runs
-from tools.call_titles import tool_label
 from tools.clean import clean_line, reveal
-from tools.contract import DiffDisplay
+from tools.contract import DiffDisplay, ToolClass
 from tools.displays import question_lines
 from tools.look_alikes import in_order, suspects
 
-GAPS: Final = (4, 2)
-"""Cells between two answers: as many as fit all of them on one row, else the fewer."""
+NONE: Final = -1
+"""The place of the lit answer where none is."""
+LIT: Final = "› "
+"""Sign of the answer that Enter gives."""
+END_GAP: Final = 3
+"""Cells between a question and the words at the end of its row."""
 GUARDED: Final = "·"
 """Replacement of a letter that is not taken yet."""
-TOOL_WORDS: Final = {
-    "bash": "run a command",
-    "read_file": "read a file",
-    "read_image": "read an image",
-    "list_files": "list files",
-    "search": "search files",
-    "web_fetch": "read a web page",
-    "web_search": "search the web",
-    "spawn_agents": "start sub-agents",
-    "spawn_task": "start a sub-agent",
-}
-"""Description of a call by the name of its tool; any other tool is named."""
+ACTIONS: Final = {letter: name for name, letter in PLAN_ANSWERS.items() if not letter.isdecimal()}
+"""The actions whose keys give an answer, by its letter."""
 
 
-def what_text(question: Question) -> Content:
-    """The tool that would run; of a change also the file and how much of it."""
-    if question.request.plan:
-        return Content(PROPOSES)
+def what_text(question: Question, *, own: bool = True) -> Content:
+    """The question, in one sentence; of a change also how much of it. One of another conversation names who asks."""
+    asker = clean_line(question.asker)
     if asked := question.request.questions:
         asks = f" asks you {len(asked)} questions" if len(asked) > 1 else " asks you"
-        return Content(asks if question.server else f"{asks} · {NO_APPROVAL}")
-    name = clean_line(tool_label(question.call.name))
+        return Content.assemble((asker or "The agent", "bold"), asks if question.server else f"{asks} · {NO_APPROVAL}")
+    what = Content.styled(sentence_of(question), "bold")
     change = question.request.preview
-    if not isinstance(change, DiffDisplay):
-        return Content(f" wants to {TOOL_WORDS.get(question.call.name, f'use {name}')}")
-    return Content.assemble(
-        f" wants to {'create' if change.created else 'edit'} ",
-        (one_line(change.path), "bold"),
-        (f"  +{change.added}", Tone.GOOD.value),
-        (f" -{change.removed}", Tone.BAD.value),
+    if isinstance(change, DiffDisplay):
+        counts = ((f"  +{change.added}", Tone.GOOD.value), (f" -{change.removed}", Tone.BAD.value))
+        what = Content.assemble(what, *counts)
+    return Content.assemble(f"{asker}: ", what) if asker and not own else what
+
+
+def heading_rows(sign: Content, what: Content, end: str, width: int) -> Sequence[Content]:
+    """The question behind its sign, and words at the right end, or below it where they have no room."""
+    line = Content.assemble(sign, what)
+    gap = width - line.cell_length - Content(end).cell_length
+    if end and gap >= END_GAP:
+        return [Content.assemble(line, " " * gap, (end, Tone.QUIET.value))]
+    rows = wrap_hanging(line, sign.cell_length, width)
+    quiet = Content.assemble(" " * sign.cell_length, (end, Tone.QUIET.value))
+    return [*rows, *wrap_hanging(quiet, sign.cell_length, width)] if end else rows
+
+
+def mode_note(question: Question) -> str:
+    """Words about a question that the mode alone asks, and the key of the mode in which it does not."""
+    words = mode_words(question)
+    accepts = (
+        ("mode", "accept edits") if question.tool_class is ToolClass.EDIT and " ask mode" in question.reason else ""
     )
+    return hint(words, accepts) if words else ""
 
 
-def where_text(question: Question, folder: Path) -> str:
+def where_text(question: Question, folder: Path, *, is_elsewhere: bool = False) -> str:
+    """Paths outside of the folder and the reason; the folder where it is not that of the conversation in view."""
     if question.left_open:
         return LEFT_OPEN
     outside = [path for path in question.request.paths if not path.is_relative_to(folder)]
-    parts = [f"in {one_line(short_path(folder))}"]
+    parts = [f"in {one_line(short_path(folder))}"] if is_elsewhere else []
     if outside:
-        parts.append("outside it: " + ", ".join(one_line(str(path)) for path in outside))
-    if question.reason and not (outside and question.reason.startswith(OUTSIDE)):
+        begin = "outside it" if is_elsewhere else "outside the folder"
+        parts.append(f"{begin}: " + ", ".join(one_line(str(path)) for path in outside))
+    if question.reason and not mode_words(question) and not (outside and question.reason.startswith(OUTSIDE)):
         parts.append(one_line(question.reason))
     return " · ".join(parts)
 
 
-def letters_of(question: Question) -> str:
-    if question.request.plan:
-        return PLAN_LETTERS
-    return "ysanr" if question.rule else "ynr"
+def answer_rows(
+    question: Question, width: int, *, guarded: bool = False, lit: int = 0, chosen: bool = False
+) -> list[Content]:
+    """One answer a row: its key, then its words, wrapped below their beginning.
 
-
-def answer_rows(question: Question, width: int, *, guarded: bool = False, chosen: int = -1) -> list[Content]:
-    """Numbers and letters and their actions; those that keep a rule say what it allows. No answer is torn off.
-
-    Without the keys, `guarded`, they keep their places. `chosen` is the index of the one that Enter gives.
+    Without the keys, `guarded`, they keep their places. The row `lit` is the one that Enter gives; `chosen`: while the
+    question has the focus.
     """
-    grant = rule_grant(question)
-    words = {
-        "y": ("answer_once", "once"),
-        "s": ("answer_conversation", f"this conversation: {grant}"),
-        "a": ("answer_always", f"always in this project: {grant} …"),
-        "n": ("answer_no", "no"),
-        "r": ("answer_reason", "no, because…"),
-    }
-    if question.request.plan:
-        words = {letter: (name, PLAN_WORDS[letter]) for letter, (name, _) in words.items()}
-    answers: list[Content] = []
-    for place, letter in enumerate(letters_of(question)):
-        name, does = words[letter]
-        keys = " ".join(one for one in (key(f"answer_{place + 1}"), key(name)) if one)
-        answer = _answer(GUARDED * len(keys) if guarded else keys, does)
-        answers.append(answer.stylize("reverse") if place == chosen else answer)
-    if question.request.plan:
-        edit = key("answer_edit")
-        answers.append(_answer(GUARDED * len(edit) if guarded else edit, EDITS_PLAN))
-    for gap in GAPS:
-        rows = _pack_answers(answers, gap, width)
-        if len(rows) == 1:
-            return rows
-    return _pack_answers(answers, GAPS[0], width)
+    rows: list[Content] = []
+    for place, answer in enumerate(list_answers(question)):
+        letter = key(ACTIONS[answer.letter]) or key(f"answer_{place + 1}")
+        style = Tone.QUIET.value if guarded else f"bold {Tone.NEEDS_YOU.value}"
+        sign = LIT if place == lit else " " * len(LIT)
+        words = (answer.shown, "bold" if place == lit else "")
+        line = Content.assemble((sign, style), (GUARDED * len(letter) if guarded else letter, style), "  ", words)
+        wrapped = wrap_hanging(line, len(LIT) + len(letter) + 2, width)
+        rows += [Content.styled(row.plain, "reverse") for row in wrapped] if chosen and place == lit else wrapped
+    return rows
 
 
 def rule_effect(question: Question, rule: str, folder: Path) -> tuple[str, str]:
@@ -131,21 +128,6 @@ def rule_effect(question: Question, rule: str, folder: Path) -> tuple[str, str]:
         return why, ""
     keeps = hint("Enter allows in this project", ("rule_everywhere", "everywhere"), "Tab in this conversation")
     return "", f"{meaning(rule, call)}\n{keeps}"
-
-
-def _answer(letter: str, words: str) -> Content:
-    style = Tone.QUIET.value if letter.startswith(GUARDED) else f"bold {Tone.NEEDS_YOU.value}"
-    return Content.assemble((letter, style), f"  {words}")
-
-
-def _pack_answers(answers: Sequence[Content], gap: int, width: int) -> list[Content]:
-    rows: list[Content] = []
-    for answer in answers:
-        if rows and rows[-1].cell_length + gap + answer.cell_length <= width:
-            rows[-1] = Content.assemble(rows[-1], " " * gap, answer)
-        else:
-            rows += answer.wrap(width)
-    return rows
 
 
 TINTS: Final = {"+": (Tone.GOOD.value, "on $success 12%"), "-": (Tone.BAD.value, "on $error 12%")}

@@ -473,7 +473,10 @@ class ConversationView:
         if self._parts.engine is not None:
             self._parts.dock.question.others = titles_of_others(self._parts.engine, conversation)
         if conversation.question is None and (asking := self._agents.asking):
-            self._parts.dock.ask(asking[0].question, asking[0].record.cwd, _place(1, len(asking)), time.monotonic())
+            folder, place = asking[0].record.cwd, _place(1, len(asking))
+            is_elsewhere = folder != conversation.record.cwd
+            question, since = asking[0].question, time.monotonic()
+            self._parts.dock.ask(question, folder, place, since, own=False, is_elsewhere=is_elsewhere)
             return
         state = conversation.state
         place = ""

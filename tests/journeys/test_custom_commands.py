@@ -434,7 +434,7 @@ async def test_a_model_writes_it_with_its_tools_and_asks(claude: Claude) -> None
     phoenix, server = await claude(*answers)
     async with on_screen(phoenix) as running:
         (phoenix.cwd / "CLAUDE.md").write_text("Use tabs.\n")
-        await running.send("/init", "wants to create AGENTS.md", "y once")
+        await running.send("/init", "Create AGENTS.md?", "y Yes, once")
         await typing_guard()
         await running.press("y", "Written.")
     assert (phoenix.cwd / "AGENTS.md").read_text() == "# Work\n"

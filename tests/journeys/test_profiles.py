@@ -203,10 +203,10 @@ def talks(seen: Seen) -> Answer:
 async def test_they_are_seen_answered_entered_stopped_alone_and_listed_after_a_kill(claude: Claude) -> None:
     phoenix, _ = await claude(picks(talks))
     async with on_screen(phoenix, "--permission-mode", "ask", columns=120, rows=40) as running:
-        await running.send("begin", "wants to start sub-agents")
+        await running.send("begin", "Start 2 sub-agents?")
         await typing_guard()
         await running.press(
-            "y", "sub-agents 0/2 done", "TASK make a file (sub-agent of begin) wants to run a command", "asks you"
+            "y", "sub-agents 0/2 done", "TASK make a file (sub-agent of begin): Run a command?", "asks you"
         )
         await typing_guard()
         await running.press("y", "✓ TASK make a file", "sub-agents 1/2 done", "Esc stops 1 sub-agent")

@@ -186,7 +186,7 @@ def by_default(folder: Path, url: str) -> Phoenix:
 
 
 async def asked(running: Program) -> None:
-    await running.shows("y once", "asks")
+    await running.shows("y Yes, once", "asks")
     await typing_guard()
 
 

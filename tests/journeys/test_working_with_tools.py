@@ -33,7 +33,7 @@ pytestmark = pytest.mark.pty
 async def asked(running: Program, message: str = "Do it") -> None:
     """Send a message and wait for the question it leads to; the typing guard is over afterwards."""
     await running.ready()
-    await running.send(message, "y once", "asks")
+    await running.send(message, "y Yes, once", "asks")
     await typing_guard()
 
 
@@ -109,7 +109,7 @@ async def test_always_shows_its_rule_and_keeps_it_over_a_restart(claude: Claude)
     async with program(phoenix) as running:
         await asked(running)
         await running.press("a", "bash(echo*)")
-        await running.lacks("y once")
+        await running.lacks("y Yes, once")
         await typing_guard()  # reading a rule takes longer
         await running.press(ENTER, "First.")
     assert "echo*" in (phoenix.home / "rules.toml").read_text()
@@ -126,9 +126,7 @@ async def test_no_and_no_with_a_reason_reach_the_model(tmp_path: Path) -> None:
     )
     async with serve(*answers) as server, program(with_claude(tmp_path, server.url)) as running:
         await asked(running)
-        await running.press(
-            "n", "User denied permission to run bash.", "1 y once 2 s this conversation: only this exact command"
-        )
+        await running.press("n", "Denied by you", "y Yes, once s Yes, and this exact command in this conversation")
         await running.press("r", "No, because …")
         await running.press("use make instead", "use make instead")
         await running.press(ENTER, "As you like.")
@@ -143,7 +141,7 @@ async def test_esc_at_a_question_stops_the_run_and_every_call_has_its_result(cla
     async with program(phoenix) as running:
         await asked(running)
         await running.press(ESC, "ready")
-        await running.lacks("y once")
+        await running.lacks("y Yes, once")
         await running.send("Go on", "Going on.")
     texts = {one["tool_use_id"]: str(one["content"]) for one in results_anywhere(server)}
     assert "Cancelled by user" in texts["toolu_1"]

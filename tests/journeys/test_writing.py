@@ -158,7 +158,7 @@ async def test_up_and_enter_of_one_read_edit_what_is_queued(tmp_path: Path) -> N
 async def test_a_reason_of_one_read_with_its_key_goes_to_the_model(tmp_path: Path) -> None:
     asks = calls("bash", command="touch made")
     async with serve(asks, says("Fine.")) as server, on_screen(with_claude(tmp_path, server.url)) as running:
-        await running.send("Do it", "1 y once", "asks")
+        await running.send("Do it", "y Yes, once", "asks")
         await typing_guard()
         await running.press(b"rnot yet" + ENTER, "Fine.")
         assert "not yet" in result_text(server.requests[1])
@@ -167,7 +167,7 @@ async def test_a_reason_of_one_read_with_its_key_goes_to_the_model(tmp_path: Pat
 async def test_up_and_a_letter_of_one_read_answer_the_question(tmp_path: Path) -> None:
     asks = calls("bash", command="echo made $((40 + 2))")
     async with serve(asks, says("Fine.")) as server, on_screen(with_claude(tmp_path, server.url)) as running:
-        await running.send("Do it", "1 y once", "asks")
+        await running.send("Do it", "y Yes, once", "asks")
         await typing_guard()
         await running.press(UP + b"y", "Fine.")
         assert "made 42" in result_text(server.requests[1])
@@ -192,7 +192,7 @@ PROSE = "stop, use make clean instead"
 async def test_words_typed_as_an_answer_say_no_with_themselves_as_the_reason(tmp_path: Path, pace: float) -> None:
     asks = calls("bash", command="touch made")
     async with serve(asks, says("Fine.")) as server, on_screen(phoenix := with_claude(tmp_path, server.url)) as running:
-        await running.send("Clean up", "1 y once", "asks")
+        await running.send("Clean up", "y Yes, once", "asks")
         await typing_guard()
         await keys_at(running.type, PROSE, pace)
         await running.shows("Enter: no, with this reason")

@@ -35,6 +35,7 @@ from phoenix_tui.features.service_interfaces import LocalOffer
 from phoenix_tui.keys.key_order import HARMLESS
 from phoenix_tui.keys.keymap import KEYS, Scope
 from phoenix_tui.linear.work import answer_of
+from phoenix_tui.widgets.answer_keys import letter_of_text
 from phoenix_tui.widgets.line_input import LineInput
 from tests.phoenix_tui.shell.conftest import OpenShell, engine, open_shell
 from tests.support.fake_agents import agent, waits_for
@@ -497,8 +498,22 @@ async def test_esc_behind_prose_does_what_esc_does(open_shell: OpenShell, place:
 async def test_no_prose_approves_a_command(open_shell: OpenShell) -> None:
     """One question after the other in one conversation; each finds an empty composer that has the keys."""
     async with at(open_shell, "asked") as shell:
-        for text, end in product(PROSE, ENDS):
+        for text, end in product((*PROSE, "ok, but don't push", "yes-men"), ENDS):
+            if end == "enter" and letter_of_text(text) == "y":
+                continue
             await walk(shell, "asked", text, end)
+            await ask_again(shell)
+
+
+async def test_a_text_that_begins_with_yes_approves_once_and_only_with_enter(open_shell: OpenShell) -> None:
+    agrees = [text for text in PROSE if letter_of_text(text) == "y"]
+    assert agrees == ["yes but add a test first", "Sure: 1 of 2 (see #3)?"]
+    async with at(open_shell, "asked") as shell:
+        for text in agrees:
+            await at_once(shell, text, "enter")
+            assert [answer for _, answer in shell.conversation.answers] == [ApprovalAnswer(ApprovalChoice.ONCE)]
+            await shell.until(lambda: bool(shell.conversation.queue.waiting))
+            assert [one.text for one in shell.conversation.queue.waiting] == [text]
             await ask_again(shell)
 
 
@@ -553,7 +568,7 @@ async def burst(shell: Shell, *keys: str) -> None:
         (("y",), [ApprovalAnswer(ApprovalChoice.ONCE)]),
         (("y", "enter"), [ApprovalAnswer(ApprovalChoice.ONCE)]),
         (("2",), [ApprovalAnswer(ApprovalChoice.CONVERSATION)]),
-        (("down", "enter"), [ApprovalAnswer(ApprovalChoice.ONCE)]),
+        (("down", "enter"), [ApprovalAnswer(ApprovalChoice.CONVERSATION)]),
         (("up", "y"), [ApprovalAnswer(ApprovalChoice.ONCE)]),
         (("up", "y", "e"), []),
         (("y", "y"), []),

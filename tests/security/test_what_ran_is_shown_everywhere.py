@@ -126,7 +126,7 @@ async def test_every_view_of_the_screen_shows_it(tmp_path: Path) -> None:
             running.type("once more")
             await running.shows("once more")
             running.type(b"\r\x1b[O")  # then the window loses the focus
-            await sees(running, LATER_SHOWN, "wants to run a command")
+            await sees(running, LATER_SHOWN, "Run a command?")
             await running.until(lambda: b"\x1b]9;Phoenix" in running.raw, "a notification")
             assert re.search(rb"\x1b\]2;[^\x00-\x1f\x7f]*Fine[^\x00-\x1f\x7f]*\x07", bytes(running.raw))
             running.type(b"\x1b[I")

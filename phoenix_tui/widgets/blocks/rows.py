@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from engine.codec import CodecError, decode_display
 from engine.machine.messages import UNSENT_CALL, ToolCall, ToolResult, ToolStatus, is_own_call
+from engine.machine.texts import (
+    ALLOWED_BY,
+    ALLOWED_EVERYWHERE,
+    ALLOWED_HERE,
+    ALLOWED_IN_PROJECT,
+    ALLOWED_ONCE,
+    denial_words,
+)
 from engine.records import ToolCallRecord
 from phoenix_tui.markdown.code import plain_rows
 from phoenix_tui.markdown.lines import (
@@ -32,7 +41,7 @@ from tools.call_titles import SERVER_TOOL, arguments_of, tool_label
 from tools.clean import clean, clean_line, reveal_line
 from tools.contract import AgentsDisplay, DiffDisplay, Display, ImageDisplay, JsonValue, TerminalDisplay
 from tools.terminal.values import TextRun
-from tools.wording import pluralize
+from tools.wording import one_line, pluralize
 
 BAR = Span("│ ", QUIET)
 INDENT = Span(" " * MARGIN)
@@ -160,10 +169,17 @@ class ToolView(Struct, frozen=True):
     since: float = 0.0
     """Monotonic start while it runs."""
     ended_processes: int = 0
+    allowed: str = ""
+    """The yes of the user, of a mode or of a rule that answered its question."""
 
     @property
     def label(self) -> str:
         return tool_label(self.name)
+
+    @property
+    def denied(self) -> str:
+        """Words about a call that the user denied; empty for any other."""
+        return denial_words(self.text, self.name) if self.status is ToolStatus.ERROR else ""
 
     @property
     def is_own(self) -> bool:
@@ -196,6 +212,37 @@ class ToolView(Struct, frozen=True):
         """True for an ended call that the focus view names in one row: no diff, no sub-agents, nothing of the user."""
         shows_more = isinstance(self.display, DiffDisplay | AgentsDisplay | ImageDisplay)
         return self.status not in UNSETTLED and not (self.is_own or shows_more or self.name in SUBMISSIONS)
+
+
+class Grant(NamedTuple):
+    """A row about a yes: the call as it begins there, and the words for the end of the call's own row."""
+
+    call: str
+    words: str
+
+    def names(self, view: ToolView) -> bool:
+        """True for the call that the row is about; the middle or the end of a long one is left out there."""
+        title = one_line(f"{view.label} {view.summary}")
+        first, _, last = self.call.partition("…")
+        return title.startswith(first) and title.endswith(last)
+
+
+_GRANT: Final = re.compile(
+    rf"(?P<call>.*?): (?P<how>{ALLOWED_ONCE}|{ALLOWED_BY}[^:]+"
+    rf"|(?:{ALLOWED_HERE}|{ALLOWED_IN_PROJECT}|{ALLOWED_EVERYWHERE})(?=: ))(?:: .*)?",
+    re.DOTALL,
+)
+_SHORT: Final = {
+    ALLOWED_HERE: "allowed here",
+    ALLOWED_IN_PROJECT: "allowed in this project",
+    ALLOWED_EVERYWHERE: "allowed everywhere",
+}
+
+
+def read_grant(text: str) -> Grant | None:
+    """The parts of a stored row about a yes; None for any other row."""
+    found = _GRANT.fullmatch(text)
+    return Grant(found["call"], _SHORT.get(found["how"], found["how"])) if found is not None else None
 
 
 def summary_of(input_json: str, name: str = "") -> str:

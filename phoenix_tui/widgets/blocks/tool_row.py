@@ -26,6 +26,7 @@ from phoenix_tui.markdown.lines import (
     wrap,
 )
 from phoenix_tui.text.agent_text import SUBMISSIONS, count_successes, end_words, is_good
+from phoenix_tui.text.labels import DENIED as DENIED_SIGN
 from phoenix_tui.text.labels import shell_place
 from phoenix_tui.widgets.blocks.diff import DiffColours, diff_block
 from phoenix_tui.widgets.blocks.rows import (
@@ -215,6 +216,8 @@ TAIL_LINES: Final = 3
 """Lines under a running call."""
 RUNS_ON: Final = Span("▸", QUIET)
 """Mark of a command that was sent to the background: its end is not known here."""
+DENIED: Final = Span(DENIED_SIGN.sign, QUIET)
+"""Mark of a call that the user denied: no failure."""
 FAILURE_HEAD: Final = 2
 """Lines from the start of a failed call's output; one more comes from its end."""
 SENTENCE_ROWS: Final = 3
@@ -243,14 +246,14 @@ class ToolBlock(NamedTuple):
 def tool_block(view: ToolView, width: int, *, is_open: bool, action: str = "", now: float = 0.0) -> ToolBlock:
     """One call; `now` is monotonic and matters only while it runs."""
     if isinstance(view.display, DiffDisplay) and view.status is ToolStatus.SUCCESS:
-        return ToolBlock(*diff_block(view.display, width, is_open=is_open, action=action))
+        return ToolBlock(*diff_block(view.display, width, is_open=is_open, action=action, right=view.allowed))
     if backs := came_back(view):
         return _agents_block(view, backs, width, is_open=is_open, action=action)
     output = "" if _hands_in(view) else output_of(view).rstrip()
     terminal = view.display if isinstance(view.display, TerminalDisplay) else None
     lines_printed = (terminal.lines if terminal is not None else 0) or output.count("\n") + bool(output)
     right = _right(view, lines_printed, is_open, now)
-    mark = RUNS_ON if _job(view) else _mark(view.status)
+    mark = RUNS_ON if _job(view) else DENIED if view.denied else _mark(view.status)
     mark, label = (_own_mark(view), "") if view.is_own else (mark, view.label)
     lines = [draw_row(mark, label, _title(view), right, width, action=action, is_path=view.name in OF_PATHS)]
     is_running, has_screen = view.status is ToolStatus.RUNNING, view.cursor is not None or view.wants_screen
@@ -268,7 +271,7 @@ def tool_block(view: ToolView, width: int, *, is_open: bool, action: str = "", n
     if is_running:
         return ToolBlock(lines + bar_lines(output_lines(output)[-TAIL_LINES:], width))
     if view.status is ToolStatus.ERROR and not view.is_own:
-        output = output.removeprefix(f"{view.name}: ")
+        output = view.denied or output.removeprefix(f"{view.name}: ")
         if "\n" not in output:
             return ToolBlock([*lines, *bar_sentence(output, width, SENTENCE_ROWS)])
     return ToolBlock(lines + bar_lines(_excerpt(output_lines(output), _head(view)), width))
@@ -295,7 +298,8 @@ def _is_cut(view: ToolView) -> bool:
 
 def _agents_block(view: ToolView, backs: Sequence[AgentEnd], width: int, *, is_open: bool, action: str) -> ToolBlock:
     """A spawn call whose sub-agents have ended: one row each, all their text only where it is opened."""
-    right = duration_text(view.duration) if view.duration > 0 else ""
+    took = duration_text(view.duration) if view.duration > 0 else ""
+    right = " · ".join(part for part in (view.allowed, took) if part)
     mark = _mark(view.status) if view.status is not ToolStatus.SUCCESS else success_of(backs)
     lines = [draw_row(mark, view.label, count_successes(backs), right, width, action=action)]
     if is_open and (said := view.text.rstrip()):
@@ -381,7 +385,7 @@ def _mark(status: ToolStatus) -> Span:
 def _right(view: ToolView, lines: int, is_open: bool, now: float) -> str:
     """The end of the row: how much is folded, how it ended, how long it took."""
     place = ["not sent"] if view.is_unsent else []
-    place += [_place(view)] if _place(view) else []
+    place += [part for part in (_place(view), view.allowed) if part]
     if view.status is ToolStatus.RUNNING:
         return " · ".join([*place, duration_text(max(now - view.since, 0.0)) if view.since else "runs"])
     words = [*place, *_status_words(view, lines, is_open)]
@@ -436,7 +440,7 @@ def _job(view: ToolView) -> str:
 
 
 def _failure_words(view: ToolView, lines: int, is_open: bool) -> list[str]:
-    words = _count_hidden(view, lines, is_open)
+    words = _count_hidden(view, lines, is_open) if not view.denied else []
     if isinstance(view.display, TerminalDisplay):
         if view.display.timed_out:
             words.append("timed out")

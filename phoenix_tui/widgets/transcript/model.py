@@ -34,6 +34,7 @@ from phoenix_tui.widgets.blocks.rows import (
     ToolView,
     append_output,
     display_of,
+    read_grant,
     summary_of,
     view_queued_call,
     view_stored_call,
@@ -96,6 +97,20 @@ class CallBook:
                 if block.id not in self._views:
                     record = stored.get(block.id)
                     self._put(self.view(block) if record is None else view_stored_call(record))
+
+    def grant(self, message: StoredMessage) -> bool:
+        """Put the yes that a stored row is about at the end of its call's row; False for any other row."""
+        grant = read_grant(text_of(message)) if message.role is Role.SYSTEM and not message.silent else None
+        before = [slot for slot in self._slots.values() if slot < message.seq - 1] if grant is not None else []
+        if grant is None or not before:
+            return False
+        newest = max(before)
+        found = [self._views[one] for one, slot in self._slots.items() if slot == newest and one in self._views]
+        named = [view for view in found if not view.allowed and grant.names(view)]
+        asking = [view for view in named if view.status is ToolStatus.AWAITING_APPROVAL]
+        for view in (*asking, *named)[:1]:
+            self._put(replace(view, allowed=grant.words))
+        return bool(named)
 
     def forget(self, message: StoredMessage) -> None:
         for block in message.blocks:
@@ -303,6 +318,8 @@ class TranscriptModel:
     def add_history(self, messages: Iterable[StoredMessage], records: Iterable[ToolCallRecord]) -> None:
         stored = {record.tool_use_id: record for record in records}
         for message in messages:
+            if not self.plain and self.calls.grant(message):
+                message = replace(message, origin=Origin.TOOL)  # its call shows it
             self.messages[message.seq] = message
             self.messages.move_to_end(message.seq)
             if not self.plain:

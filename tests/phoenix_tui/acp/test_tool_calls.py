@@ -31,7 +31,7 @@ async def test_a_command_is_asked_about_and_shows_its_output(tmp_path: Path) -> 
     ) as opened:
         assert (await opened.says("Go")).stop_reason == "end_turn"
     [(asked, options)] = editor.asked
-    assert [one.kind for one in options] == ["allow_once", "allow_always", "reject_once"]
+    assert [one.kind for one in options] == ["allow_once", "allow_always", "allow_always", "reject_once"]
     assert "echo one; echo two >&2; exit 3" in asked.content[0].content.text
     call = editor.call("toolu_1")
     assert (call["kind"], call["status"]) == ("execute", "failed")

@@ -65,11 +65,11 @@ async def test_sub_agents_are_said_as_they_begin_ask_and_end(claude: Claude) -> 
     })
     phoenix, _ = await claude(answers)
     async with in_lines(phoenix) as running:
-        await running.press("go\r", "Permission needed: tool spawn_agents asks.", "Answer:")
+        await running.press("go\r", "Start 2 sub-agents?", "Answer:")
         running.type("y\r")
         await running.shows(
             "2 sub-agents started: TASK one; TASK two. /agents lists them.",
-            "Permission needed: tool bash asks, for TASK one (sub-agent of go).",
+            "TASK one (sub-agent of go): Run a command?",
             "It would run: echo made by the first",
         )
         await running.press(

@@ -51,11 +51,13 @@ async def test_a_plan_is_read_out_revised_and_approved(claude: Claude) -> None:
             "Heading: Bound the delay",
             "Read retry.py.",
             "End of the plan.",
-            "1 or a approve, accept edits; 2 or y approve, ask before each change;",
+            "Carry out this plan?",
+            "1 or y: Yes, and ask before each change",
+            "3 or a: Yes, and accept edits",
         )
-        await running.press("4\r", "What should be different:")
+        await running.press("5\r", "What should be different:")
         await running.press("less of it\r", "Heading: Less")
-        await running.press("2\r", "Assistant: On it.")
+        await running.press("1\r", "Assistant: On it.")
         await running.press("/plan plan\r", "Approved plan")
     assert result_text(server.requests[1]).endswith("revise it and call exit_plan again: less of it")
     assert "The permission mode is now ask" in result_text(server.requests[2])
@@ -66,7 +68,7 @@ async def test_a_plan_is_changed_by_the_line_and_approved_as_it_is_then(claude: 
     phoenix, server = await claude(calls("exit_plan", plan=PLAN), says("On it."))
     async with in_lines(phoenix, "--permission-mode", "plan", columns=200) as lines:
         await lines.press("/plan edit\r", "No plan waits for an answer here.")
-        await lines.press("go\r", "5 or n not now, stay in plan mode; 6 or e edit the plan first.")
+        await lines.press("go\r", "4 or n: No, stay in plan mode")
         await lines.press(
             "6\r", "The plan in 5 lines:", "2. (empty)", "3. Read **retry.py**.", "Line 1 to 6, all, or Enter"
         )
@@ -80,8 +82,8 @@ async def test_a_plan_is_changed_by_the_line_and_approved_as_it_is_then(claude: 
         await lines.press("6\r- test it\n- say so\r", "The plan in 7 lines:", "6. - test it", "7. - say so")
         lines.type("\r")
         await lines.shows("You changed the plan; your answer counts for this text.", "Read retry.py and delay.py.")
-        await lines.until(lambda: lines.words.count("6 or e edit the plan first.") == 2)
-        await lines.press("2\r", "Assistant: On it.")
+        await lines.until(lambda: lines.words.count("6 or e: Edit the plan first") == 2)
+        await lines.press("1\r", "Assistant: On it.")
     changed = "# Bound the delay\n\nRead **retry.py** and delay.py.\n\n- change it\n- test it\n- say so"
     assert changed in result_text(server.requests[1])
     assert rows(phoenix, "SELECT plan_text, permission_mode FROM conversations") == [(changed, "ask")]
@@ -91,13 +93,13 @@ async def test_a_plan_is_written_anew_and_nothing_in_it_is_taken_for_an_answer(c
     phoenix, _ = await claude(calls("exit_plan", plan=PLAN), says("On it."))
     async with program(phoenix, "--screen-reader", "--permission-mode", "plan", rows=24, columns=80) as lines:
         await lines.shows("You:")
-        await lines.press("go\r", "6 or e edit the plan first.")
+        await lines.press("go\r", "6 or e: Edit the plan first")
         await lines.press("/plan edit\r", "Enter when done:")
         await lines.press("all\r# Mine\r\ra\r/end of it\r", "Plan line:")
         lines.paste("y\nn\x1b[2J\n/end")
         await lines.press("\r/END\r/end\r", "The plan has 8 lines.")
         await lines.press("\r", "You changed the plan")
-        await lines.shows("6 or e edit the plan first.")
+        await lines.shows("6 or e: Edit the plan first")
         await lines.press("a\r", "Assistant: On it.")
     mine = "# Mine\n\na\n/end of it\ny\nn[2J\n/end\n/END"
     assert rows(phoenix, "SELECT plan_text, permission_mode FROM conversations") == [(mine, "accept-edits")]
@@ -106,7 +108,7 @@ async def test_a_plan_is_written_anew_and_nothing_in_it_is_taken_for_an_answer(c
 async def test_esc_and_impossible_plans_leave_the_plan_as_it_was(claude: Claude) -> None:
     phoenix, _ = await claude(calls("exit_plan", plan="# One"), says("On it."))
     async with in_lines(phoenix, "--permission-mode", "plan", columns=200) as lines:
-        await lines.press("go\r", "6 or e edit the plan first.")
+        await lines.press("go\r", "6 or e: Edit the plan first")
         await lines.press("e\r1\r", "Line 1: # One")
         await lines.press("\x15\r\r", "The plan is empty: write what you will do, step by step.")
         await lines.press("all\r", "Plan line:")
@@ -120,7 +122,7 @@ async def test_esc_and_impossible_plans_leave_the_plan_as_it_was(claude: Claude)
 async def test_a_plan_that_another_process_ends_meanwhile_takes_no_change(claude: Claude) -> None:
     phoenix, server = await claude(calls("exit_plan", plan=PLAN))
     async with in_lines(phoenix, "--permission-mode", "plan", columns=200) as lines:
-        await lines.press("go\r", "6 or e edit the plan first.")
+        await lines.press("go\r", "6 or e: Edit the plan first")
         await lines.press("e\r1\r", "Line 1: # Bound the delay")
         [(run_id,)] = rows(phoenix, "SELECT id FROM runs")
         assert (await phoenix.run("runs", "cancel", run_id)).code == 0

@@ -27,7 +27,7 @@ async def test_a_conversation_in_lines_draws_nothing(claude: Claude) -> None:
     phoenix, _ = await claude(calls("bash", command="echo ho"), says("## Done\n\n**All** is `well`.\n"))
     async with program(phoenix, "--screen-reader") as running:
         await running.shows("screen reader mode (from --screen-reader)", "You:")
-        await running.press("please\r", "Permission needed: tool bash asks.", "It would run: echo ho", "Answer:")
+        await running.press("please\r", "Run a command?", "It would run: echo ho", "Answer:")
         await running.press("maybe\r", "A question is open")
         await running.press(
             "y\r", "Tool bash, finished, exit 0, 1 line", "Assistant: Heading: Done", "All is well.", "Ready"

@@ -100,14 +100,20 @@ def test_neither_a_rule_nor_a_path_nor_a_reason_can_forge_a_line(text: str, more
     for rule in (f"bash({forged})", f"write_file(/{forged}*)", f"x({forged})"):
         asks = question(request=ToolRequest(forged, (Path("/a"),), preview=change), rule=rule)
         lines = question_lines(structs.replace(asks, reason=forged))
-        assert len([line for line in lines if not line.startswith("Note: it contains ")]) == 7
+        assert len([line for line in lines if not line.startswith("Note: it contains ")]) == 11
         assert [line for line in lines if len(line.splitlines()) != 1] == []
 
 
 def test_the_rule_and_what_it_allows_are_said_before_it_is_kept() -> None:
     lines = question_lines(question(rule="bash(git log*)"))
-    assert lines[-2] == "Rule for s, a and e: bash(git log*), which allows any command that starts with `git log`."
-    assert lines[-1].startswith("y once, s allow it in this conversation, a always in this project, e everywhere")
+    assert lines[-6:] == [
+        "Rule for s and a: bash(git log*); e keeps it everywhere.",
+        "1 or y: Yes, once",
+        "2 or s: Yes, and any command that starts with `git log` in this conversation",
+        "3 or a: Yes, always in this project",
+        "4 or n: No",
+        "5 or r: No, tell it what to do instead",
+    ]
 
 
 def test_an_end_is_said_once_and_a_dropped_answer_begins_again() -> None:

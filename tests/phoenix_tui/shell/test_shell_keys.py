@@ -419,7 +419,7 @@ async def test_every_action_of_a_key_is_known(shell: Shell) -> None:
 
 
 def test_the_help_names_every_action() -> None:
-    assert len(help_rows({})) == len(KEYS) - 9 - 5 - 4 + 3
+    assert len(help_rows({})) == len(KEYS) - 9 - 6 - 4 + 3
     assert len(set(EVERYDAY)) == 20
     assert len(how_to()) == 10
     assert key_names("ctrl+j,shift+enter") == "Ctrl+J, Shift+Enter"

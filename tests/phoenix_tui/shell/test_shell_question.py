@@ -17,13 +17,13 @@ from engine.machine.states import Idle, is_busy
 from engine.ports import ConversationChanges
 from engine.updates import MessageSaved
 from phoenix_tui.widgets.answer_gate import GRACE
-from phoenix_tui.widgets.answer_keys import TYPING_PAUSE
+from phoenix_tui.widgets.answer_keys import ENTER_PAUSE, TYPING_PAUSE
 from phoenix_tui.widgets.blocks.diff_rows import MOST_ROWS, DiffRow
 from phoenix_tui.widgets.question_text import answer_rows, colour_change, request_rows
 from tests.support.clocks import SteppedClock
 from tests.support.fake_engine import question
 from tests.support.shell import Shell
-from tools.contract import DiffDisplay, ToolRequest
+from tools.contract import DiffDisplay, ToolClass, ToolRequest
 
 
 def shown(shell: Any, part: str) -> str:
@@ -36,7 +36,7 @@ async def asked(shell: Any, **changes: Any) -> tuple[Any, SteppedClock]:
     conversation = await shell.say("go")
     time = SteppedClock()
     shell.answering.clock = time
-    shell.answering.typed_at = 0.0
+    shell.answering.typed_at = shell.answering.entered_at = 0.0
     panel = shell.question
     panel.gate.clock = time
     conversation.ask(question(**changes))
@@ -62,24 +62,49 @@ async def test_a_letter_on_an_empty_line_answers(shell: Shell, key: str, answer:
     assert not shell.question.display
 
 
-async def test_it_shows_asker_command_folder_reason_and_rule(open_shell: Any, tmp_path: Path) -> None:
+async def test_it_asks_in_one_sentence_and_shows_command_reason_and_one_answer_a_row(open_shell: Any) -> None:
     async with open_shell((120, 40)) as shell:
         await asked(shell)
-        assert shown(shell, "asker").startswith("◆ api-retry wants to run a command")
+        assert shown(shell, "asker").strip() == "◆ Run a command?"
         assert shown(shell, "request") == "rm -r build && make test"
-        assert shown(shell, "where") == f"in {tmp_path} · a clean build is needed"
-        assert "a  always in this project: only this exact command …" in shown(shell, "answers")
+        assert shown(shell, "where") == "a clean build is needed"
+        assert [row.rstrip() for row in shown(shell, "answers").split("\n")] == [
+            "› y  Yes, once",
+            "  s  Yes, and this exact command in this conversation",
+            "  a  Yes, always in this project …",
+            "  n  No",
+            "  r  No, tell it what to do instead",
+        ]
         assert "bash asks" in shell.status
 
 
-async def test_the_conversation_in_view_asks_by_the_name_of_its_model_not_by_its_title(open_shell: Any) -> None:
+async def test_the_conversation_in_view_asks_without_a_name_and_without_its_folder(open_shell: Any) -> None:
     async with open_shell((120, 40)) as shell:
         conversation = await shell.say("go")
         await conversation.change(ConversationChanges(title="api-retry", model="anthropic/claude-sonnet-5-5"))
-        conversation.ask(question())
+        conversation.ask(question(reason=""))
         await shell.pilot.pause()
-        assert shown(shell, "asker") == "◆ claude-sonnet-5-5 wants to run a command"
+        assert shown(shell, "asker").strip() == "◆ Run a command?"
+        assert not shell.question.query_one("#where").display
         assert shell.composer.placeholder == "Press a letter to answer the question above"
+
+
+async def test_what_the_mode_alone_asks_is_said_at_the_end_of_the_question_with_the_way_out(open_shell: Any) -> None:
+    async with open_shell((120, 40)) as shell:
+        await asked(shell, request=change(), tool_class=ToolClass.EDIT, reason="in ask mode, edits need approval")
+        first = shown(shell, "asker").split("\n")[0]
+        assert first.startswith("◆ Edit relay/a.py?  +1 -1 ")
+        assert first.endswith(" edits ask in this mode · Shift+Tab accept edits")
+        assert not shell.question.query_one("#where").display
+
+
+async def test_another_folder_than_that_of_the_conversation_is_said(open_shell: Any, tmp_path: Path) -> None:
+    async with open_shell((120, 40)) as shell:
+        await asked(shell)
+        panel = shell.question
+        panel.show(question(asker="tests"), tmp_path / "tree", "", own=False, is_elsewhere=True)
+        await shell.until(lambda: shown(shell, "where") == f"in {tmp_path / 'tree'} · a clean build is needed")
+        assert shown(shell, "asker").strip() == "◆ tests: Run a command?"
 
 
 async def test_a_letter_within_the_typing_pause_is_text(shell: Shell) -> None:
@@ -134,16 +159,49 @@ async def test_a_text_begun_before_the_question_is_no_reason_until_enter_is_pres
     [
         ("yes", ApprovalAnswer(ApprovalChoice.ONCE)),
         ("No", ApprovalAnswer(ApprovalChoice.DENY)),
-        ("yes but", ApprovalAnswer(ApprovalChoice.DENY, reason="yes but")),
+        ("ok", ApprovalAnswer(ApprovalChoice.ONCE)),
+        ("Do it.", ApprovalAnswer(ApprovalChoice.ONCE)),
+        ("no use make", ApprovalAnswer(ApprovalChoice.DENY, reason="no use make")),
+        ("okra", ApprovalAnswer(ApprovalChoice.DENY, reason="okra")),
     ],
 )
-async def test_a_whole_word_answers_with_enter_and_more_than_it_is_a_reason(
+async def test_a_text_that_begins_with_a_yes_agrees_and_any_other_denies(
     shell: Shell, text: str, answer: ApprovalAnswer
 ) -> None:
     conversation, _ = await asked(shell)
     shell.composer.insert("-")  # a letter of its own would answer: between keys of a pilot a long time passes
     await shell.type(text, "home", "delete", "enter", until=lambda: conversation.answers)
     assert conversation.answers == [("call-1", answer)]
+
+
+async def test_a_yes_with_more_words_agrees_and_the_turn_reads_the_words(shell: Shell) -> None:
+    conversation, _ = await asked(shell)
+    shell.composer.insert("-")
+    await shell.type("yes, but use a branch", "home", "delete")
+    rule = shell.dock.query_one("#rule")
+    await shell.until(lambda: rule.border_title == "Enter: yes, once · this turn reads the rest")
+    await shell.press("enter", until=lambda: conversation.answers and conversation.queue.waiting)
+    assert conversation.answers == [("call-1", ApprovalAnswer(ApprovalChoice.ONCE))]
+    assert [one.text for one in conversation.queue.waiting] == ["yes, but use a branch"]
+
+
+async def test_enter_on_an_empty_line_gives_the_lit_answer_after_a_second_without_keys(shell: Shell) -> None:
+    conversation, time = await asked(shell)
+    time.seconds += ENTER_PAUSE
+    await shell.press("enter", until=lambda: conversation.answers)
+    assert conversation.answers == [("call-1", ApprovalAnswer(ApprovalChoice.ONCE))]
+
+
+async def test_enter_that_was_meant_for_something_else_gives_no_answer(shell: Shell) -> None:
+    conversation, time = await asked(shell)
+    time.seconds = (shell.answering.since or 0.0) + ENTER_PAUSE - 0.01
+    await shell.press("enter")
+    time.seconds += ENTER_PAUSE - 0.01
+    await shell.press("enter", "h", "backspace")
+    time.seconds += ENTER_PAUSE - 0.01
+    await shell.press("enter")
+    await shell.pilot.pause()
+    assert conversation.answers == []
 
 
 async def test_commands_and_shell_lines_do_what_they_say_while_a_question_is_open(shell: Shell) -> None:
@@ -157,8 +215,8 @@ async def test_commands_and_shell_lines_do_what_they_say_while_a_question_is_ope
     [
         (["1"], ApprovalAnswer(ApprovalChoice.ONCE)),
         (["4"], ApprovalAnswer(ApprovalChoice.DENY)),
-        (["down", "enter"], ApprovalAnswer(ApprovalChoice.ONCE)),
-        (["down", "right", "enter"], ApprovalAnswer(ApprovalChoice.CONVERSATION)),
+        (["down", "up", "enter"], ApprovalAnswer(ApprovalChoice.ONCE)),
+        (["down", "enter"], ApprovalAnswer(ApprovalChoice.CONVERSATION)),
         (["up", "up", "enter"], ApprovalAnswer(ApprovalChoice.DENY)),
     ],
 )
@@ -170,7 +228,7 @@ async def test_numbers_and_arrows_answer(shell: Shell, keys: list[str], answer: 
 
 async def test_without_a_rule_the_numbers_are_those_of_the_answers_there_are(shell: Shell) -> None:
     conversation, _ = await asked(shell, rule="")
-    assert shown(shell, "answers") == "1 y  once    2 n  no    3 r  no, because…"
+    assert [row.strip(" ›")[0] for row in shown(shell, "answers").split("\n")] == ["y", "n", "r"]
     await shell.press("4", "backspace", "2")
     await shell.pilot.pause()
     assert (conversation.answers, shell.composer.text) == ([], "2"), "typing has just rested"
@@ -249,7 +307,7 @@ async def test_while_no_letter_counts_none_is_shown_and_the_answers_do_not_move(
         ready = [row.plain for row in answer_rows(question(), width)]
         guarded = [row.plain for row in answer_rows(question(), width, guarded=True)]
         assert [len(row) for row in guarded] == [len(row) for row in ready]
-        assert not re.search(r"(^|  )[1-5]? ?[ysanr]  ", "\n".join(guarded))
+        assert not re.search(r"(^|\n)[› ] [ysanr]  ", "\n".join(guarded))
     async with open_shell() as shell:
         conversation = await shell.say("go")
         panel = shell.question
@@ -308,7 +366,7 @@ async def test_a_diff_is_shown_whole_and_scrolls(open_shell: Any, tmp_path: Path
         assert "+line 199" in panel.query_one("#request").render().plain
         assert shell.composer.region.bottom == 23
         await shell.press("up", "pagedown", "pagedown")
-        assert panel.query_one("#asked").scroll_y == 20
+        assert panel.query_one("#asked").scroll_y == 18
 
 
 CHANGE = "--- relay/a.py\n+++ relay/a.py\n@@ -7,6 +7,6 @@\n one\n \n three\n-old \n+new\n five\n"
@@ -322,13 +380,13 @@ def change(diff: str = CHANGE) -> ToolRequest:
 def test_no_answer_is_torn_from_its_letter(width: int) -> None:
     rows = [row.plain for row in answer_rows(question(rule="bash(make test*)"), width)]
     assert all(len(row) <= width for row in rows)
-    answers = [re.sub(" +", " ", answer) for answer in re.split(r" {2,}(?=[1-5] [ysanr]  )", "  ".join(rows))]
-    assert answers == [
-        "1 y once",
-        "2 s this conversation: any command that starts with `make test`",
-        "3 a always in this project: any command that starts with `make test` …",
-        "4 n no",
-        "5 r no, because…",
+    answers = re.split(r"\n(?=[› ] [ysanr]  )", "\n".join(rows))
+    assert [re.sub(r"\s+", " ", answer).strip() for answer in answers] == [
+        "› y Yes, once",
+        "s Yes, and any command that starts with `make test` in this conversation",
+        "a Yes, always in this project …",
+        "n No",
+        "r No, tell it what to do instead",
     ]
 
 
@@ -337,10 +395,10 @@ def test_a_change_is_asked_about_with_its_line_numbers_and_only_odd_blanks_marke
     assert rows == [" 7   one", " 8", " 9   three", "10 - old␠", "10 + new", "11   five"]
 
 
-async def test_a_question_about_a_change_names_who_asks_and_what_file(open_shell: Any) -> None:
+async def test_a_question_about_a_change_names_the_file_and_how_much_of_it(open_shell: Any) -> None:
     async with open_shell((60, 20)) as shell:
         await asked(shell, request=change())
-        assert shown(shell, "asker") == "◆ api-retry wants to edit relay/a.py  +1 -1"
+        assert shown(shell, "asker").strip() == "◆ Edit relay/a.py?  +1 -1"
         assert "---" not in shown(shell, "request")
 
 
@@ -355,12 +413,12 @@ async def test_a_change_taller_than_its_room_begins_at_what_changes(open_shell: 
 async def test_a_path_outside_the_folder_is_named(open_shell: Any) -> None:
     async with open_shell((120, 40)) as shell:
         await asked(shell, request=ToolRequest("cat /etc/passwd", (Path("/etc/passwd"),)))
-        assert "outside it: /etc/passwd" in shown(shell, "where")
+        assert "outside the folder: /etc/passwd" in shown(shell, "where")
 
 
 async def test_markup_in_a_question_is_shown_as_it_is(open_shell: Any) -> None:
     async with open_shell((120, 40)) as shell:
-        await asked(shell, request=ToolRequest("echo [/] [red]x[/red] [@click=app.quit]go"), asker="[bold]me")
+        await asked(shell, request=ToolRequest("echo [/] [red]x[/red] [@click=app.quit]go"), reason="[bold]me")
         assert "echo [/] [red]x[/red] [@click=app.quit]go" in shell.text
         assert "[bold]me" in shell.text
 
@@ -380,7 +438,7 @@ async def test_another_mode_that_asks_too_changes_the_reason_and_nothing_else(sh
     await shell.type("not that")
     was = conversation.question
     conversation.ask(replace(was, reason="in accept-edits mode, commands need approval"))
-    await shell.until(lambda: "accept-edits" in shown(shell, "where"))
+    await shell.until(lambda: "commands ask in this mode" in shown(shell, "asker"))
     assert shell.question.line.is_open
     assert shell.answering.since == since
     await shell.press("enter")
@@ -398,7 +456,7 @@ async def test_the_end_stays_in_sight_after_a_tall_question_at_sixty_columns(ope
         conversation.ask(tall)
         await shell.until(lambda: "+line 3" in shell.text)
         assert "+line 39" not in shell.text
-        await shell.press("up", *["pagedown"] * 8, shows=("+line 39", "y  once"))
+        await shell.press("up", *["pagedown"] * 8, shows=("+line 39", "y  Yes, once"))
         await shell.press("y", until=lambda: conversation.answers)
         await shell.until(lambda: "+line 39" not in shell.text)
         conversation.answer_with("\n\n".join(f"paragraph {number}" for number in range(30)))
@@ -456,9 +514,12 @@ async def test_a_question_keeps_the_last_column_free(open_shell: Any, size: tupl
         assert last == {shell.screen.size.width - 1}
 
 
-async def test_who_asks_goes_on_below_its_own_first_letter(open_shell: Any) -> None:
+async def test_who_asks_goes_on_below_its_own_first_letter(open_shell: Any, tmp_path: Path) -> None:
     async with open_shell((60, 24)) as shell:
-        await asked(shell, asker="review the dead letters (sub-agent of check tests, docs and the queue)")
+        await asked(shell)
+        asker = "review the dead letters (sub-agent of check tests, docs and the queue)"
+        shell.question.show(question(asker=asker), tmp_path, "", own=False)
+        await shell.until(lambda: "docs and the queue): Run" in shell.text or "and the queue): Run" in shell.text)
         first, second = next(pair for pair in pairwise(shell.text.split("\n")) if "dead letters" in pair[0])
         assert first.startswith(" ◆ review the dead letters")
         assert (second[:3], second[3:].strip() != "") == ("   ", True)

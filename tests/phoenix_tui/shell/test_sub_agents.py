@@ -160,7 +160,7 @@ async def test_a_question_of_a_sub_agent_is_docked_in_its_parent_and_answered_th
 ) -> None:
     async with at_work(open_shell, engine) as (shell, parent):
         engine.sub_agents.ask(parent, "a1", question(asker="find-tests (sub-agent of api-retry)"))
-        await shell.until(lambda: "find-tests (sub-agent of api-retry) wants to run a command" in shell.text)
+        await shell.until(lambda: "find-tests (sub-agent of api-retry): Run a command?" in shell.text)
         await shell.until(lambda: "asks you" in shell.text and "y s a n r answer" in shell.status)
         panel = shell.screen.query_one(QuestionPanel)
         panel.focus()
@@ -209,7 +209,7 @@ async def test_the_question_of_the_chosen_one_is_read_whole_and_answered_in_the_
 ) -> None:
     async with sheet_with_two_that_ask(open_shell, engine) as (shell, sheet, wait):
         await shell.until(lambda: "› ◆ read the docs" in shell.text)
-        assert "a2 (sub-agent of api-retry) wants to run a command" in shell.text
+        assert "◆ Run a command?" in shell.text
         assert "2 ask you   y n answers · D denies all" in shell.text
         await shell.press("y")
         await shell.pilot.pause()

@@ -82,8 +82,9 @@ class RecordingHost(ComposerHost):
         self.given: list[str] = []
         self.caught_up = 0
 
-    def answer(self, letter: str) -> None:
+    def answer(self, letter: str) -> bool:
         self.given.append(letter)
+        return True
 
     def above(self) -> Any:
         return self.widget_above
