@@ -22,8 +22,10 @@ LONG_QUERY: Final = 3
 """Letters above which most paths are no answer, so that looking at all answers is quick."""
 _JOINERS: Final = frozenset("_-. /")
 
-Rank: TypeAlias = tuple[int, int, int, int, str]
-"""Kind of match, how far its letters are spread, lengths of name and path, the path: lower is better."""
+Rank: TypeAlias = tuple[int, int, bool, int, int, int, str]
+"""Kind of match, how far its letters are spread, False for the whole name before its ending, folders above a name that
+begins so, lengths of name and path, the path: lower is better.
+"""
 
 
 class FuzzyMatch(Struct, frozen=True):
@@ -43,7 +45,10 @@ def rank(query: str, name: str) -> Rank | None:
         return None
     kind, places = found
     spread = places[-1] - places[0] + 1 - len(places) if places else 0
-    return kind, spread, len(name) - _base(name), len(name), name
+    base = _base(name)
+    is_part = _small(name[base:]).rstrip("/").partition(".")[0] != query
+    folders = name.count("/", 0, base) if kind == BASE_BEGINS else 0
+    return kind, spread, is_part, folders, len(name) - base, len(name), name
 
 
 def places(query: str, name: str) -> tuple[int, ...]:

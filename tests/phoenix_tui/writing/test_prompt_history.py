@@ -167,6 +167,17 @@ def names(found: str, files: tuple[str, ...] = NAMES) -> list[str]:
     return [one.name for one in Corpus(with_folders(files)).search(found, 10)]
 
 
+def test_the_file_with_the_fewest_folders_is_first_and_a_whole_name_before_it() -> None:
+    files = Corpus(("docs/README", "docs/en/README.md", "README.md", "README-dev.md", "src/main.py", "main-window.py"))
+
+    def found(query: str) -> list[str]:
+        return [one.name for one in files.search(query, 5)]
+
+    assert found("README") == ["README.md", "docs/README", "docs/en/README.md", "README-dev.md"]
+    assert found("read")[:3] == ["README.md", "README-dev.md", "docs/README"]
+    assert found("main") == ["src/main.py", "main-window.py"]
+
+
 def test_a_name_that_begins_so_is_ahead_of_one_that_contains_it_and_that_of_a_folder() -> None:
     assert names("main") == ["src/app/main.py", "tests/test_main.py", "src/domain.py"]
     assert names("app") == ["src/app/", "src/App.tsx", "src/app/main.py", "src/app/completion_popup.py"]
