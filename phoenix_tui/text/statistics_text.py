@@ -144,6 +144,8 @@ def token_count(group: CallGroup, count: int) -> str:
 
 def headline(total: CallGroup, days: int) -> str:
     where, words = pluralize(total.conversations, "conversation"), range_words(days)
+    if total.conversations > 1:
+        where += " (sub-agents and archive counted)"
     used = f"{cost(total)}, {token_count(total, total.totals.tokens)} tokens"
     return f"{words[0].upper()}{words[1:]}: {used}, {_count_calls(total)} in {where}"
 

@@ -207,7 +207,8 @@ def _database(path: Path) -> Finding:
     except (sqlite3.Error, OSError, StorageError) as error:
         fault = error if isinstance(error, StorageError) else sentence(error, path)
         return Finding("database", Health.NOTE if isinstance(fault, DatabaseBusy) else Health.BAD, str(fault))
-    return Finding("database", Health.OK, f"{path}, {size / 1e6:.1f} MB, {pluralize(count, 'conversation')}, intact")
+    counted = f"{pluralize(count, 'conversation')} (those of scripts, archive and trash included)"
+    return Finding("database", Health.OK, f"{path}, {size / 1e6:.1f} MB, {counted}, intact")
 
 
 def _put_away(path: Path, days: float) -> list[Finding]:

@@ -359,7 +359,7 @@ async def test_the_doctor_reports_and_shows_no_key(tmp_path: Path) -> None:
     found = {row["topic"]: row for row in ran.json}
     assert ran.code == 0
     assert found["keys"]["text"] == "anthropic from ANTHROPIC_API_KEY"
-    assert "1 conversation, intact" in found["database"]["text"]
+    assert "1 conversation (those of scripts, archive and trash included), intact" in found["database"]["text"]
     assert {"phoenix", "packages", "terminal", "sqlite", "processes", "sandbox", "ripgrep"} <= found.keys()
     limits = "4 at the same time, one level deep, 20 model replies, 300 s and no budget each"
     assert found["sub-agents"]["text"].startswith(limits)
