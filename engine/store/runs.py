@@ -197,6 +197,11 @@ _TRACE_STATUS = {RunStatus.SUCCESS: "completed", RunStatus.CANCELLED: "cancelled
 """The column `traces.status`; every other end of a run is an error."""
 
 
+_ANSWER: Final = """(SELECT substr(trim(text), 1, 500) FROM messages
+    WHERE run_id = r.id AND role = 'assistant' AND trim(text) <> '' ORDER BY seq DESC LIMIT 1)"""
+"""Beginning of the last answer of the run `r`."""
+
+
 def start_run(connection: sqlite3.Connection, conversation_id: str, starting: StartRun, at: float) -> None:
     """Open a run and its trace, which bears the same id.
 
@@ -230,8 +235,8 @@ def finish_run(connection: sqlite3.Connection, finishing: FinishRun, at: float) 
     """Close a run, its trace and the time of its turn."""
     queue_run(connection, finishing.run_id)
     connection.execute(
-        """UPDATE runs SET status = ?, error = ?, error_code = ?, recoverable = ?, iterations = ?, ended_at = ?,
-            duration_ms = CAST(MAX(0, (? - started_at) * 1000) AS INTEGER) WHERE id = ?""",
+        f"""UPDATE runs AS r SET status = ?, error = ?, error_code = ?, recoverable = ?, iterations = ?, ended_at = ?,
+            duration_ms = CAST(MAX(0, (? - started_at) * 1000) AS INTEGER), output = {_ANSWER} WHERE id = ?""",
         (
             finishing.status,
             storable(finishing.error),
@@ -307,10 +312,9 @@ def find_active_run(connection: sqlite3.Connection, conversation_id: str) -> str
 
 
 _PART_OF_ID: Final = re.compile(r"[0-9a-zA-Z-]{1,64}")
-_OVERVIEWS: Final = """SELECT r.*, substr(ltrim(m.text, char(10, 13, 32, 9)), 1, 200) AS words,
+_OVERVIEWS: Final = f"""SELECT r.*, substr(ltrim(m.text, char(10, 13, 32, 9)), 1, 200) AS words,
     c.title, c.agent_task, c.parent_id, c.owner_instance, p.owner_instance AS above, c.profile, c.cwd, c.model,
-    (SELECT substr(trim(text), 1, 500) FROM messages WHERE run_id = r.id AND role = 'assistant' AND trim(text) <> ''
-        ORDER BY seq DESC LIMIT 1) AS answered
+    {_ANSWER} AS answered
     FROM runs AS r JOIN conversations AS c ON c.id = r.conversation_id
     LEFT JOIN conversations AS p ON p.id = c.parent_id
     LEFT JOIN messages AS m ON m.id = r.trigger_message_id WHERE c.partial IS NULL"""

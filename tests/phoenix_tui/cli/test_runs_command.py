@@ -93,6 +93,7 @@ async def test_ids_that_a_caller_gives_name_conversation_and_run(tmp_path: Path)
     assert (shown["prompt"], shown["owner_pid"], shown["num_turns"]) == ("hello", None, 1)
     assert shown["output"]
     assert ran.json["result"].startswith(shown["output"])
+    assert rows(database_of(phoenix), "SELECT output FROM runs") == [(shown["output"],)]
     assert shown["context"] == {"working_directory": str(phoenix.cwd), "model": "demo/guide"}
     taken = await phoenix.run("-p", "--run-id", run_id, "hello")
     assert (taken.code, taken.err) == (2, f"phoenix: There is already a run {run_id}; give another id.\n")
