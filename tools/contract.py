@@ -260,6 +260,8 @@ class ProcessesEnded(Struct, frozen=True):
 
     count: int
     survivors: tuple[int, ...] = ()
+    named: tuple[str, ...] = ()
+    """The first of them in words: name, pid and ports."""
 
 
 class HostVerdict(Struct, frozen=True):

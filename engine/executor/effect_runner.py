@@ -264,7 +264,9 @@ class EffectRunner(Struct, eq=False):
 
         def build_end() -> ToolAborted | StragglersEnded:
             if self.session.state.gen == act.gen:
-                return ToolAborted(act.gen, act.call_id, message_id, facts.ended, facts.survivors, facts.job, output)
+                return ToolAborted(
+                    act.gen, act.call_id, message_id, facts.ended, facts.survivors, facts.job, output, facts.named
+                )
             return StragglersEnded(facts.ended, facts.survivors)
 
         self.session.post(build_end, writes)

@@ -144,6 +144,7 @@ class CallFacts(Struct, eq=False):
     """True while a line of the user needs the whole terminal."""
     ended: int = 0
     survivors: tuple[int, ...] = ()
+    named: tuple[str, ...] = ()
     so_far: OutputSoFar | None = None
     """Output of its command as it was stopped."""
     job: str = ""
@@ -360,8 +361,8 @@ def _note_progress(session: Session, call: ToolCall, facts: CallFacts, progress:
             facts.tail, facts.wants_screen = text[-TAIL:], progress.wants_screen
         case ProcessStarted(pid, started):
             session.background.start(session.ports.store.note_process(session.record.id, call.id, pid, started))
-        case ProcessesEnded(count, survivors):
-            facts.ended, facts.survivors = count, survivors
+        case ProcessesEnded(count, survivors, named):
+            facts.ended, facts.survivors, facts.named = count, survivors, named
         case OutputSoFar():
             facts.so_far = progress
         case ProgramEnded():

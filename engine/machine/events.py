@@ -232,6 +232,8 @@ class ToolAborted(Struct, frozen=True):
     """The background job as which its command runs on: the user had let it go right before."""
     output: StoppedOutput | None = None
     """None: no command had begun."""
+    named: tuple[str, ...] = ()
+    """The first of the processes in words."""
 
 
 class CancelDeadlinePassed(Struct, frozen=True):

@@ -48,7 +48,8 @@ def step(state: State, event: StopEvent) -> Step:
             return _cancel(state, event)
         case ToolAborted():
             if isinstance(state, Cancelling) and not state.agents and event.call_id == state.round.current.id:
-                note = texts.describe_stop(state.elapsed, state.by, event.ended_processes, event.survivors)
+                ended = texts.name_ended(event.ended_processes, event.named)
+                note = texts.describe_stop(state.elapsed, state.by, event.ended_processes, event.survivors, ended)
                 return _end_round(state, event, note, event.job)
             return Step(state)
         case CancelDeadlinePassed():

@@ -115,11 +115,19 @@ def describe_cancelled(job: str) -> str:
     return f"{CANCELLED}. The command runs on in the background as job {job}." if job else CANCELLED
 
 
-def describe_stop(elapsed: int, by: StopCause, processes: int = 0, survivors: tuple[int, ...] = ()) -> str:
+def name_ended(count: int, named: tuple[str, ...]) -> str:
+    """Names of ended processes behind their count; empty where none is known."""
+    more = [f"{count - len(named)} more"] if count > len(named) else []
+    return f": {', '.join([*named, *more])}" if named else ""
+
+
+def describe_stop(
+    elapsed: int, by: StopCause, processes: int = 0, survivors: tuple[int, ...] = (), names: str = ""
+) -> str:
     """The row about a cancel: its cause, the duration and the ended processes."""
     parts = [f"{STOPPED[by]} after {elapsed} s"]
     if processes:
-        parts.append(f"{pluralize(processes, 'process', 'processes')} ended")
+        parts.append(f"{pluralize(processes, 'process', 'processes')} ended{names}")
     if survivors:
         parts.append(f"not yet dead: pid {', '.join(map(str, survivors))}")
     return " · ".join(parts)

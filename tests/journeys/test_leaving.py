@@ -346,6 +346,6 @@ async def test_a_sub_agent_is_cancelled_alone_and_its_own_transcript_says_by_who
         for agent in (one, other):
             [(notice,)] = rows(phoenix, notices.format(agent["session_id"]))
             assert notice.startswith("Stopped by another process after ")
-            assert notice.endswith("4 processes ended")
+            assert "4 processes ended" in notice
     cancelled_runs = {run_id for kind, run_id, _ in ends(phoenix) if kind == "task:cancelled"}
     assert cancelled_runs == {one["task_id"], other["task_id"]}

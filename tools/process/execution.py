@@ -36,6 +36,8 @@ class Account(Struct, eq=False):
     leftovers: tuple[str, ...] = ()
     survivors: tuple[int, ...] = ()
     killed: int = 0
+    named: tuple[str, ...] = ()
+    """Names of the first processes that a stop killed, with pid and ports."""
     ended: bool = False
 
     def hear(self, line: str) -> None:
@@ -52,6 +54,9 @@ class Account(Struct, eq=False):
                 self.status = int(rest)
             case "left":
                 self.leftovers += (rest,)
+            case "killed":
+                pid, ports, name = rest.split(" ", 2)
+                self.named += (name_killed(int(pid), ports, name),)
             case "stuck":
                 self.survivors = tuple(int(number) for number in rest.split())
             case "ended":
@@ -60,6 +65,12 @@ class Account(Struct, eq=False):
                 self.ended = True
             case _:
                 pass
+
+
+def name_killed(pid: int, ports: str, name: str) -> str:
+    """Words for a process of the line `killed`: `node 4711 (port 8080)`."""
+    words = f"{name} {pid}" if pid else name
+    return words if ports == "-" else f"{words} (port {ports.replace(',', ', ')})"
 
 
 class Execution:
@@ -145,7 +156,7 @@ class Execution:
     def report_end(self) -> None:
         """Report the processes that a stop killed."""
         if self._report is not None:
-            self._report(ProcessesEnded(self.account.killed, self.account.survivors))
+            self._report(ProcessesEnded(self.account.killed, self.account.survivors, self.account.named))
 
     def report_output(self, captured: Captured) -> None:
         """Report all output so far, which a stop would lose."""

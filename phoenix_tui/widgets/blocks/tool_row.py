@@ -389,7 +389,7 @@ def _right(view: ToolView, lines: int, is_open: bool, now: float) -> str:
     if view.status is ToolStatus.RUNNING:
         return " · ".join([*place, duration_text(max(now - view.since, 0.0)) if view.since else "runs"])
     words = [*place, *_status_words(view, lines, is_open)]
-    if view.ended_processes:
+    if view.ended_processes and view.status is not ToolStatus.CANCELLED:  # the row about the stop names them
         words.append(f"{pluralize(view.ended_processes, 'process', 'processes')} ended")
     if view.duration > 0:
         words.append(duration_text(view.duration))

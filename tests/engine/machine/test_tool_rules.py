@@ -59,7 +59,8 @@ def test_cancel_in_the_second_of_three_tools_answers_every_call() -> None:
     driver.on(UserCancelled("m-c", elapsed=12))
     assert isinstance(driver.state, Cancelling)
     assert driver.effects == (KillTool(driver.gen, "t2"), StartCancelDeadline(driver.gen, 0.1))
-    ended = driver.on(ToolAborted(driver.gen, "t2", "m-r", ended_processes=2)).state
+    named = ("bash 41", "node 42 (port 8080)")
+    ended = driver.on(ToolAborted(driver.gen, "t2", "m-r", ended_processes=3, named=named)).state
     assert ended == Idle(driver.gen)
     assert driver.results() == [
         ("t1", "real", False),
@@ -67,7 +68,8 @@ def test_cancel_in_the_second_of_three_tools_answers_every_call() -> None:
         ("t3", "Skipped due to cancellation", True),
     ]
     assert driver.effect(FinishRun).status is RunStatus.CANCELLED
-    assert driver.effect(SaveNotice).text == "Stopped by you after 12 s · 2 processes ended"
+    told = "Stopped by you after 12 s · 3 processes ended: bash 41, node 42 (port 8080), 1 more"
+    assert driver.effect(SaveNotice).text == told
 
 
 def test_a_result_that_arrives_after_escape_is_discarded() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import pytest
 
 from tests.support.processes import ROOT, SHAPES, Shape, Watch, descriptors_open, marked, phoenix, start_plain, watching
 from tests.support.waiting import PATIENCE, poll, poll_blocking
-from tools.contract import Command, ProcessesEnded, Progress
+from tools.contract import Command, OutputChunk, ProcessesEnded, Progress
 from tools.process.link import spawn_zygote
 from tools.process.start import Processes
 from tools.process.zygote import wire
@@ -44,6 +45,27 @@ async def test_cancelling_leaves_no_process_of_any_shape(shape: Shape, processes
     assert isinstance(ended, ProcessesEnded)
     assert ended.survivors == ()
     assert ended.count >= shape.processes - 3
+
+
+async def test_a_stop_names_its_processes_with_the_ports_they_held(processes: Processes, watch: Watch) -> None:
+    server = (
+        'import socket, time\nheld = socket.create_server(("127.0.0.1", 0))\n'
+        "print(held.getsockname()[1], flush=True)\ntime.sleep(60)"
+    )
+    reports: list[Progress] = []
+    command = watch.command(f"sleep 60 & {sys.executable} -S -c '{server}'")
+    task = asyncio.create_task(processes.runner.run(command, reports.append))
+    assert await poll(lambda: any(isinstance(one, OutputChunk) for one in reports))
+    (port,) = {one.text.strip() for one in reports if isinstance(one, OutputChunk)}
+    began = asyncio.get_running_loop().time()
+    task.cancel()
+    await asyncio.wait({task})
+    assert asyncio.get_running_loop().time() - began < LATENCY_LIMIT
+    ended = reports[-1]
+    assert isinstance(ended, ProcessesEnded)
+    assert len(ended.named) == ended.count
+    assert any(re.fullmatch(r"sleep \d+", one) for one in ended.named), ended.named
+    assert any(re.fullmatch(rf"python\S* \d+ \(port {port}\)", one) for one in ended.named), ended.named
 
 
 @pytest.mark.parametrize("leaving", ["os.getpid()", "os.setsid()"], ids=["one session", "a session each"])
@@ -130,7 +152,7 @@ async def test_a_process_that_cannot_die_is_reported_and_killed_later(processes:
         assert task.cancelled()
         last = reports[-1]
         assert isinstance(last, ProcessesEnded)
-        assert last == ProcessesEnded(last.count, (undead,))
+        assert (last.survivors, len(last.named)) == ((undead,), 3)
         assert watch.alive() == {undead}
     finally:
         (group / "freezer.state").write_text("THAWED", "ascii")

@@ -15,12 +15,13 @@ from tools.process.zygote import wire
 from tools.process.zygote.tree import (
     descendants,
     freeze,
-    kill_below,
     leave_room,
+    listening_ports,
     name_of,
     read_proc,
     reads_own_output,
     send,
+    short_name,
     start_ticks,
 )
 from tools.process.zygote.wire import Streams, SupervisorRequest
@@ -38,6 +39,8 @@ CROWD_PAUSE = 1.0
 CROWD_RUNS, CROWD_RESTS = 0.2, 0.8
 """Seconds in turns where there is one processor; until a crowd rests takes up to a second more."""
 NAMES_LIMIT = 20
+TOLD_LIMIT = 8
+"""Stopped processes that are named: reading of each takes a part of a millisecond."""
 CAUGHT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -58,6 +61,8 @@ class Supervisor:
         self._exited = False
         self._cancelled = False
         self._killed: set[int] = set()
+        self._told = False
+        """True once the processes of a stop were named."""
         self._wake = _wake_on_child()
         self.also: tuple[int, Callable[[], None]] | None = None
         """Descriptor that is waited for too, and the answer to it."""
@@ -173,8 +178,20 @@ class Supervisor:
         return [name for pid in self.pids_below() if (name := name_of(pid))]
 
     def kill_once(self) -> set[int]:
-        """Kill all that is seen now; returns the pids."""
-        return kill_below(os.getpid())
+        """Kill all that is seen now; returns the pids. A stop names the first of them before."""
+        frozen = freeze(os.getpid())
+        if self._cancelled and not self._told:
+            self._told = True
+            self._name_stopped(sorted(frozen))
+        for pid in frozen:
+            send(pid, signal.SIGKILL)
+        return frozen
+
+    def _name_stopped(self, pids: list[int]) -> None:
+        for pid in pids[:TOLD_LIMIT]:
+            if name := short_name(pid):
+                ports = ",".join(str(port) for port in listening_ports(pid))
+                self.tell(f"killed {0 if os.getpid() == 1 else pid} {ports or '-'} {name}")
 
     def _reap(self) -> bool:
         """Collect every dead child; False once there is no child at all."""

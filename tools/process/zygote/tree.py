@@ -80,6 +80,42 @@ def name_of(pid: int) -> str:
     return line if len(line) <= NAME_LIMIT else line[: NAME_LIMIT - 1] + "…"
 
 
+PORTS_LIMIT = 4
+SOCKETS_LIMIT = 256
+"""Descriptors of a process that are looked at for its ports."""
+LISTENING = b"0A"
+
+
+def short_name(pid: int) -> str:
+    """The name that the kernel keeps of `pid`; empty for a zombie and where it is gone."""
+    stat = read_proc(f"/proc/{pid}/stat")
+    state = stat.rpartition(b")")[2].split()[:1]
+    if not state or state[0] in {b"Z", b"X"}:
+        return ""
+    name = stat.partition(b"(")[2].rpartition(b")")[0].decode("utf-8", "replace")
+    return "".join(char for char in name if char.isprintable())
+
+
+def listening_ports(pid: int) -> list[int]:
+    """TCP ports that `pid` listens on, the lowest few."""
+    held: set[bytes] = set()
+    with contextlib.suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/fd")[:SOCKETS_LIMIT]:
+            with contextlib.suppress(OSError):
+                target = os.readlink(f"/proc/{pid}/fd/{name}")
+                if target.startswith("socket:["):
+                    held.add(target[len("socket:[") : -1].encode())
+    if not held:
+        return []
+    ports: set[int] = set()
+    for table in ("tcp", "tcp6"):
+        for line in read_proc(f"/proc/{pid}/net/{table}").splitlines()[1:]:
+            fields = line.split()
+            if len(fields) > 9 and fields[3] == LISTENING and fields[9] in held:
+                ports.add(int(fields[1].rpartition(b":")[2], 16))
+    return sorted(ports)[:PORTS_LIMIT]
+
+
 def reads_own_output(pid: int, pipe: int) -> bool:
     """True when `pid` waits for keys on the pipe it writes to, as vi does when its input has ended."""
     with contextlib.suppress(OSError):

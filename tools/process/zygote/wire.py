@@ -2,7 +2,8 @@
 
 Phoenix sends one request, a length-prefixed list of NUL-joined fields; the end of the stream then
 means "kill". The supervisor answers in lines: `ready PID`, `started PID TICKS`, `failed ERRNO`,
-`listening` with a descriptor, `exited STATUS`, `left NAME`, `stuck PID...`, `ended COUNT`.
+`listening` with a descriptor, `exited STATUS`, `left NAME`, `killed PID PORTS NAME` (PID 0 in a namespace, PORTS `-`
+for none), `stuck PID...`, `ended COUNT`.
 """
 
 from __future__ import annotations
