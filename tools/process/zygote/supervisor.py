@@ -15,6 +15,7 @@ from tools.process.zygote import wire
 from tools.process.zygote.tree import (
     descendants,
     freeze,
+    kill_below,
     leave_room,
     listening_ports,
     name_of,
@@ -179,16 +180,11 @@ class Supervisor:
 
     def kill_once(self) -> set[int]:
         """Kill all that is seen now; returns the pids. A stop names the first of them before."""
-        frozen = freeze(os.getpid())
-        if self._cancelled and not self._told:
-            self._told = True
-            self._name_stopped(sorted(frozen))
-        for pid in frozen:
-            send(pid, signal.SIGKILL)
-        return frozen
+        wanted, self._told = self._cancelled and not self._told, True
+        return kill_below(os.getpid(), look=self._name_stopped if wanted else None)
 
-    def _name_stopped(self, pids: list[int]) -> None:
-        for pid in pids[:TOLD_LIMIT]:
+    def _name_stopped(self, pids: set[int]) -> None:
+        for pid in sorted(pids)[:TOLD_LIMIT]:
             if name := short_name(pid):
                 ports = ",".join(str(port) for port in listening_ports(pid))
                 self.tell(f"killed {0 if os.getpid() == 1 else pid} {ports or '-'} {name}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from collections.abc import Callable
 
 READ_SIZE = 65536
 NAME_LIMIT = 60
@@ -183,9 +184,16 @@ def freeze(root: int, spare: frozenset[int] = frozenset()) -> set[int]:
     return frozen
 
 
-def kill_below(root: int, spare: frozenset[int] = frozenset()) -> set[int]:
-    """Freeze and kill all processes below `root` once; unreaped ones show in the next walk."""
+def kill_below(
+    root: int, spare: frozenset[int] = frozenset(), look: Callable[[set[int]], None] | None = None
+) -> set[int]:
+    """Freeze and kill all processes below `root` once; unreaped ones show in the next walk.
+
+    `look` is called with the frozen ones.
+    """
     frozen = freeze(root, spare)
+    if look is not None:
+        look(frozen)
     for pid in frozen:
         send(pid, signal.SIGKILL)
     return frozen
