@@ -141,8 +141,15 @@ FINISHING: Final = 1.0
 """Seconds that a terminal which accepts nothing may delay the end."""
 PASTES_ON: Final = "\x1b[?2004h"
 PASTES_OFF: Final = "\x1b[?2004l"
+PROMPT_BEGINS: Final = "\x1b]133;A\a"
+PROMPT_ENDS: Final = "\x1b]133;B\a"
+OUTPUT_BEGINS: Final = "\x1b]133;C\a"
+OUTPUT_ENDS: Final = "\x1b]133;D\a"
+"""Marks by which a terminal jumps from prompt to prompt and selects one output (OSC 133, FinalTerm)."""
 SPEECHLESS: Final = frozenset({"", "dumb", "unknown"})
 """Values of TERM that promise no escape sequence at all."""
+UNMARKED: Final = SPEECHLESS | {"linux", "vt100", "vt102", "vt220"}
+"""Values of TERM of terminals that would print a mark."""
 
 
 class LineTerminal:
@@ -172,6 +179,10 @@ class LineTerminal:
         """The line of a pipe whose end has not come."""
         self.keyboard = Keyboard(self)
         self._end = "\r\n" if self.keyboard.is_terminal else "\n"
+        self._marks = self.keyboard.is_terminal and os.isatty(1) and os.environ.get("TERM", "") not in UNMARKED
+        """True where prompts and outputs are marked for the terminal."""
+        self._answering = False
+        """True from a typed line until the next prompt."""
 
     def say(self, *lines: str) -> None:
         """Append lines, each in one row and without anything that acts; they wait while a line is being typed."""
@@ -193,7 +204,14 @@ class LineTerminal:
         self.tick()
         if not self._at_prompt:
             self._at_prompt = True
-            self._write(self.prompt + self.line.text.replace("\n", " "))
+            self._write(self._mark_prompt() + self.line.text.replace("\n", " "))
+
+    def _mark_prompt(self) -> str:
+        """The prompt between its marks; a question within the work has none."""
+        if not self._marks or self._asking:
+            return self.prompt
+        ended, self._answering = OUTPUT_ENDS if self._answering else "", False
+        return f"{ended}{PROMPT_BEGINS}{self.prompt}{PROMPT_ENDS}"
 
     def invite(self, prompt: str) -> None:
         """Show this prompt, unless a line is requested."""
@@ -204,8 +222,8 @@ class LineTerminal:
     async def ask(self, prompt: str, text: str = "") -> LineRequest:
         """Request one line, with `text` to be changed in a terminal; returns the typed line."""
         self.prompt = prompt
-        self.show_prompt()
         self._asking = True
+        self.show_prompt()
         if text and self.keyboard.is_terminal:  # the lines of a pipe are there already: they would leave it behind
             self.put(text)
         request = await self.next_request()
@@ -286,7 +304,8 @@ class LineTerminal:
         for request in self.line.requests:
             if isinstance(request, LineTyped) and self._at_prompt:
                 self._at_prompt = False
-                self._write(self._end)
+                self._answering = self._marks and not self._asking
+                self._write(self._end + (OUTPUT_BEGINS if self._answering else ""))
             self._request(request)
         self.line.requests.clear()
         self.tick()

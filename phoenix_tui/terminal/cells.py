@@ -12,7 +12,7 @@ from rich.color import ColorSystem
 from rich.style import Style
 from textual.strip import Strip
 
-from phoenix_tui.terminal.output import MARKS, PLACEHOLDER
+from phoenix_tui.terminal.output import MARKS, PLACEHOLDER, link_to, safe_link
 
 KEPT: Final = 4096
 """Styles, and pairs of them, whose sequences are kept."""
@@ -40,18 +40,29 @@ class CellStyle(NamedTuple):
         return ";".join(filter(None, (*self.attributes, self.colour, self.ground)))
 
 
+LINK: Final = "\n"
+"""Between the SGR parameters of a code and the address of its link."""
+
+
 @lru_cache(KEPT)
 def code_of(style: Style | None, colours: ColorSystem) -> str:
-    """The SGR parameters of a style without its link, always the same text for the same look."""
+    """The SGR parameters of a style, always the same text for the same look, and the address of a safe link."""
     if style is None:
         return ""
-    return look_of(style._make_ansi_codes(colours)).code  # noqa: SLF001 - render() adds the link
+    code = look_of(style._make_ansi_codes(colours)).code  # noqa: SLF001 - render() adds the link
+    address = safe_link(style.link) if style.link else ""
+    return f"{code}{LINK}{address}" if address else code
+
+
+def link_of(code: str) -> str:
+    """The address of the link of a code; empty without one."""
+    return code.partition(LINK)[2]
 
 
 @lru_cache(KEPT)
 def look_of(code: str) -> CellStyle:
     attributes, colour, ground = list[str](), "", ""
-    for each in _parameters(code):
+    for each in _parameters(code.partition(LINK)[0]):
         kind = each.partition(";")[0]
         if kind in _COLOUR:
             colour = "" if kind == "39" else each
@@ -82,12 +93,18 @@ def blank_code(code: str) -> str:
 @lru_cache(KEPT)
 def is_erasable(code: str) -> bool:
     """True when erasing in this style leaves the same blanks as writing them."""
-    return not _SEEN_ON_BLANKS.intersection(look_of(code).attributes)
+    return not link_of(code) and not _SEEN_ON_BLANKS.intersection(look_of(code).attributes)
 
 
 @lru_cache(KEPT)
 def change_of_style(before: str, after: str) -> str:
-    """The shortest SGR sequence from one style to another; empty where they are the same."""
+    """The shortest sequence from one style to another; empty where they are the same."""
+    old, new = link_of(before), link_of(after)
+    link = link_to(new) if old != new else ""
+    return link + _change_of_look(before.partition(LINK)[0], after.partition(LINK)[0])
+
+
+def _change_of_look(before: str, after: str) -> str:
     if before == after:
         return ""
     if not after:
@@ -211,7 +228,9 @@ def hold_image(rows: Iterable[CellLine]) -> bool:
 class StripPieces:
     """Strips as pieces of rows; Textual draws most of them again and again."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, links: bool = False) -> None:
+        self._links = links
+        """True where links are drawn as such."""
         self._kept: dict[int, tuple[Strip, ColorSystem, CellLine]] = {}
 
     def piece(self, strip: Strip, colours: ColorSystem) -> CellLine:
@@ -224,6 +243,7 @@ class StripPieces:
                 continue
             found = cells_of(text)
             code = code_of(style, colours)
+            code = code if self._links else code.partition(LINK)[0]
             cells += found
             codes += [blank_code(code) if text.isspace() else code] * len(found)
         piece = CellLine(cells, codes)

@@ -23,7 +23,7 @@ from phoenix_tui.lifecycle.stop_signals import Impatience, handle, hang_up
 from phoenix_tui.terminal import foreground_programs, state
 from phoenix_tui.terminal.input import FloodGate, TerminalInput
 from phoenix_tui.terminal.output import drawing_only, with_overlays
-from phoenix_tui.terminal.shadow import ShadowScreen, is_capable
+from phoenix_tui.terminal.shadow import ShadowScreen, is_capable, takes_links
 from phoenix_tui.terminal.size import STREAMS, terminal_size
 
 _READ_BYTES = 4096
@@ -115,7 +115,7 @@ class QuietDriver(LinuxDriver):
         """Listeners to the terminal's replies, called in the loop."""
         self._frame: list[str] | None = None
         """Writes of the current frame: each write would cost a wake-up of the writing thread."""
-        self.shadow = ShadowScreen(capable=is_capable(os.environ))
+        self.shadow = ShadowScreen(capable=is_capable(os.environ), links=takes_links(os.environ))
         # In the loop, never during its work: a stock handler that runs while this thread holds the lock of
         # the writer's queue would wait for that lock forever.
         self._loop = asyncio.get_running_loop()

@@ -182,15 +182,20 @@ def is_capable(environment: Mapping[str, str]) -> bool:
     return "TMUX" in environment or environment.get("TERM", "").startswith(_CAPABLE)
 
 
+def takes_links(environment: Mapping[str, str]) -> bool:
+    """True when the terminal draws a link or leaves its sequence out; the console of Linux would print some of it."""
+    return is_capable(environment) and not environment.get("TERM", "").startswith("linux")
+
+
 class ShadowScreen:
     """The cells that the terminal shows, and the shortest text that makes it show others."""
 
-    def __init__(self, *, capable: bool) -> None:
+    def __init__(self, *, capable: bool, links: bool = False) -> None:
         self._capable = capable
         self._size = Size(0, 0)
         self._rows: list[CellLine] = []
         self._cursor = ""
-        self._pieces = StripPieces()
+        self._pieces = StripPieces(links=links)
 
     def forget(self) -> None:
         """Forget the content of the terminal: another program, a resize or a lost frame changed it."""

@@ -49,13 +49,14 @@ from phoenix_tui.wiring.providers import DEFAULT_OPENAI_MODEL
 from phoenix_tui.wiring.start_facts import facts_of
 from phoenix_tui.wiring.trace_export import export_findings
 from phoenix_tui.wiring.update_watch import update_findings
-from tools.clean import reveal_line
+from tools.clean import clean_line, reveal_line
 from tools.contract import Enforcement
 from tools.git.checkouts import repository_of, worktrees
 from tools.git.repository import GitFailure
 from tools.mcp_host.link import missing
 from tools.process.programs import find_program
 from tools.process.supervision import NO_PROC, lacks_proc
+from tools.process.usage import ProcessUsage, measure_tree
 from tools.wording import pluralize
 
 OWN_TERMINAL = "a line after ! runs in a terminal of its own"
@@ -123,6 +124,7 @@ async def findings(setup: Setup) -> list[Finding]:
     found += search_findings(setup.settings.web, setup.credentials)
     async with command_processes(setup) as processes:
         support = await processes.probe()
+        usage = await asyncio.to_thread(usage_findings, os.getpid())
         servers = await language_server_findings(setup, processes)
     if lacks_proc():
         found.append(Finding("processes", Health.BAD, f"No command can be started: {NO_PROC}."))
@@ -140,6 +142,7 @@ async def findings(setup: Setup) -> list[Finding]:
     found += servers
     found += [_background(setup), _sub_agents(setup.settings)]
     found.append(Finding("memory", Health.OK, watchdogs.in_words(watchdogs.MemoryLimit.of(setup.settings))))
+    found += usage
     found.append(_checkpoints(setup))
     found.append(Finding("sqlite", Health.OK, f"{sqlite3.sqlite_version}, journal mode {journal_mode()}"))
     found.append(await asyncio.to_thread(_database, setup.paths.database))
@@ -147,6 +150,33 @@ async def findings(setup: Setup) -> list[Finding]:
     found += await asyncio.to_thread(update_findings, setup.settings, os.environ)
     found += await asyncio.to_thread(_put_away, setup.paths.database, setup.settings.number("retention_days"))
     return found
+
+
+MOST_PROCESSES: Final = 8
+"""Processes that are named."""
+
+
+def usage_findings(pid: int) -> list[Finding]:
+    """CPU time and memory of a process, and of those that it started; none where the system does not tell."""
+    found = measure_tree(pid)
+    if not found:
+        return [Finding("usage", Health.NOTE, "the system does not tell CPU time and memory of processes")]
+    own, *started = found
+    words = [Finding("usage", Health.OK, f"this process (pid {own.pid}): {_figures(own)}")]
+    if started:
+        cpu, memory = sum(one.cpu for one in started), sum(one.memory for one in started)
+        named = [f"{clean_line(one.name)} (pid {one.pid}) {_figures(one)}" for one in started[:MOST_PROCESSES]]
+        more = [f"{len(started) - MOST_PROCESSES} more"] if len(started) > MOST_PROCESSES else []
+        total = (
+            f"{pluralize(len(started), 'process', 'processes')} started by it: CPU {cpu:.1f} s, {memory / 1e6:.0f} MB"
+        )
+        words.append(Finding("usage", Health.OK, f"{total}: {'; '.join([*named, *more])}"))
+    return words
+
+
+def _figures(one: ProcessUsage) -> str:
+    """Share of one CPU since its start, and memory."""
+    return f"CPU {one.cpu:.1f} s ({100 * one.cpu / max(one.age, 0.1):.0f} % of one), {one.memory / 1e6:.0f} MB"
 
 
 def _checkpoints(setup: Setup) -> Finding:

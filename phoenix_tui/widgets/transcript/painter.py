@@ -80,6 +80,11 @@ its call took 20 MB in the course of 3,000 turns.
 """
 
 
+OPENS_LINK: Final = "open_link('"
+LINK_ENDS: Final = "')"
+"""Around the address in the click action of a link; one that `repr` had to escape is no link of the terminal."""
+
+
 class Colours(Struct, frozen=True):
     """The colours of a theme that a transcript needs."""
 
@@ -183,6 +188,8 @@ class Painter:
         look = span.look._replace(tone=TextTone.QUIET, program="") if dim else span.look
         if not clickable:
             return self.style(look)
+        if span.action.startswith(OPENS_LINK):
+            return self.style(look) + HERE + Style(link=span.action[len(OPENS_LINK) : -len(LINK_ENDS)])
         found = self._clickable.get(look)
         if found is None:
             found = self._clickable[look] = self.style(look) + HERE

@@ -11,7 +11,9 @@ import sys
 import termios
 from pathlib import Path
 
-from tests.support.cli import phoenix_in, with_claude
+import pytest
+
+from tests.support.cli import Phoenix, phoenix_in, with_claude
 from tests.support.git_repositories import commit, git, repository
 from tests.support.journeys import Claude, calls, picks, rows, says, starts_to_say
 from tests.support.loopback_anthropic import plays, recording, start, stop, text, tool
@@ -247,3 +249,24 @@ async def test_a_copy_in_a_worktree(claude: Claude) -> None:
         running.type("/fork -w Fix\r")
         await running.shows(f"Worktree fix: branch phoenix/fix of main, in {tree}.", "Forked. You are in the copy.")
     assert {str(row[0]) for row in rows(phoenix, "SELECT cwd FROM conversations")} == {str(phoenix.cwd), str(tree)}
+
+
+async def test_prompts_and_outputs_are_marked_for_the_terminal(claude: Claude) -> None:
+    phoenix, _ = await claude(says("Here."), says("There."))
+    async with in_lines(phoenix) as running:
+        await running.press("one\r", "Assistant: Here.", "Ready")
+        await running.press("/images\r", "No image is attached.")
+    kinds = re.findall(rb"\x1b\]133;([A-D])\x07", bytes(running.raw))
+    marks = b"".join(kinds).decode()
+    assert re.fullmatch(r"(AB)+C(D(AB)+C?)*", marks), marks
+    assert marks.count("C") == 2
+    assert marks.count("D") == 2
+
+
+@pytest.mark.parametrize("term", ["dumb", "linux"])
+async def test_a_terminal_that_would_print_marks_gets_none(claude: Claude, term: str) -> None:
+    phoenix, _ = await claude(says("Here."))
+    plain = Phoenix(phoenix.home, phoenix.cwd, {**phoenix.extra, "TERM": term})
+    async with in_lines(plain) as running:
+        await running.press("one\r", "Assistant: Here.", "Ready")
+    assert b"\x1b]133" not in running.raw
