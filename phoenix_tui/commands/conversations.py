@@ -266,7 +266,9 @@ async def fork_worktree(ctx: CommandContext, ids: tuple[str, ...]) -> None:
 
 async def new_worktree(ctx: CommandContext, _: tuple[str, ...] = ()) -> None:
     """Begin a conversation in a git worktree of its own. Raises EngineError."""
-    await run_worktree(ctx, "")
+    from phoenix_tui.features.worktree import begin_in_fresh_worktree  # noqa: PLC0415 - git, seldom used
+
+    await _in_worktree(ctx, begin_in_fresh_worktree(ScreenFrontEnd(ctx)))
 
 
 async def peek(ctx: CommandContext, ids: tuple[str, ...]) -> None:
@@ -329,8 +331,12 @@ async def run_worktree(ctx: CommandContext, argument: str) -> None:
     """Begin in a worktree, or merge, remove or list them; then count the commits in view again."""
     from phoenix_tui.features.worktree import worktree  # noqa: PLC0415 - git, seldom used
 
+    await _in_worktree(ctx, worktree(ScreenFrontEnd(ctx), argument))
+
+
+async def _in_worktree(ctx: CommandContext, work: Awaitable[None]) -> None:
     try:
-        await worktree(ScreenFrontEnd(ctx), argument)
+        await work
     finally:
         ctx.environment.count_commits()
     await ctx.active.index.reload()

@@ -112,11 +112,14 @@ async def run_command(ctx: CommandContext, name: str, argument: str) -> bool:
         )
         return True
     try:
-        if found is None:
-            await run(ctx, argument)
-        else:
+        if found is not None:
             show_tabs = (await load("phoenix_tui.commands.tabs")).show_tabs
             await show_tabs(ctx, *found)
+        elif argument or command.shown_in:
+            await run(ctx, argument)
+        else:
+            run_bare = (await load("phoenix_tui.commands.bare")).run_bare
+            await run_bare(ctx, command, run)
     except ENGINE_ERRORS as error:
         ctx.tell(str(error), bad=True)
     return True

@@ -225,7 +225,7 @@ async def route(front: FrontEnd, asked: str) -> None:
         require_accepted(conversation.routing.answer(conversation.routing.card.id, answer))
 
 
-NO_JOBS: Final = "This conversation has no background commands."
+NO_JOBS: Final = "This conversation has no background commands. /background sends the running one there."
 ENDED: Final = "The command has already ended."
 NO_OUTPUT: Final = "No output yet."
 MOST_LINES: Final = 1_000

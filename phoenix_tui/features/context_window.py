@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from engine.store.statistics import StatisticsStore
 
 
-NOTHING_SENT: Final = "Nothing was sent yet: the context is empty."
+NOTHING_SENT: Final = "Nothing was sent yet: the context is empty. A message fills it."
 
 
 class SentSection(Struct, frozen=True):

@@ -78,7 +78,7 @@ async def resume(front: FrontEnd, reference: str) -> None:
         )
     rows = found or await engine.list(ConversationQuery(limit=front.most_options))
     if not rows:
-        front.tell("There is no conversation to resume yet.")
+        front.tell("There is no conversation to resume yet. A message begins one.")
         return
     now = time.time()
     options = [Option(row.id, row.title or UNTITLED, tuple(filter(None, _facts(row, now)))) for row in rows]
@@ -95,6 +95,7 @@ async def rename(front: FrontEnd, title: str) -> None:
     """Give the conversation in view a title."""
     conversation = front.conversation
     if conversation is None:
+        front.tell("This conversation is empty; there is nothing to name. A message begins it.", bad=True)
         return
     title = title or await front.ask_line("Title of this conversation", conversation.record.title)
     if title.strip():
@@ -112,7 +113,7 @@ async def fork(front: FrontEnd, argument: str) -> None:
     """Continue in a copy, in the same folder or in a git worktree of its own. Raises EngineError."""
     source = front.conversation
     if source is None:
-        front.tell("This conversation is empty; there is nothing to fork.", bad=True)
+        front.tell("This conversation is empty; there is nothing to fork. A message begins it.", bad=True)
         return
     copy = await _copy(front, source, argument) if argument.strip() else await front.services.engine.fork(source.id)
     if copy is None:
@@ -173,7 +174,7 @@ async def stop_all(front: FrontEnd, _: str) -> None:
 async def export(front: FrontEnd, name: str) -> None:
     """Write the conversation in view as Markdown, or as JSON where the file's name ends so."""
     if front.conversation is None:
-        front.tell("This conversation is empty; there is nothing to export.", bad=True)
+        front.tell("This conversation is empty; there is nothing to export. A message begins it.", bad=True)
         return
     try:
         path = await export_to(name, front.conversation, front.services)

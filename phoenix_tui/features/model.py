@@ -35,7 +35,7 @@ MEANINGS: Final[dict[Effort, str]] = {
     Effort.MAX: "as much as the model can",
 }
 STEPS: Final = {"higher": 1, "lower": -1}
-NO_LEVELS: Final = "{model} has no levels of effort."
+NO_LEVELS: Final = "{model} has no levels of effort. /model chooses another model."
 LATER: Final = " It counts from the next run on."
 CLAUDE: Final = "anthropic/"
 READ_ANEW: Final = " The next request reads {count} tokens anew: the cache is of one effort."

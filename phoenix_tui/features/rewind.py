@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from engine.engine import Engine
     from engine.ports.files import BranchRow
 
-NOTHING_SAID: Final = "There are no prompts to rewind to yet."
+NOTHING_SAID: Final = "There are no prompts to rewind to yet. Each message becomes one."
 NAMES: Final = 3
 """Files named of those that stayed as they were."""
 

@@ -28,18 +28,44 @@ if TYPE_CHECKING:
 
 
 BASE: Final = "--base"
+NEW: Final = "+"
+NEW_WORDS: Final = "a new one; its name is asked"
 NONE_HERE: Final = "There are no worktrees of this repository; /worktree NAME makes one."
 WHICH: Final = "This conversation is in no worktree of Phoenix; name one, as in /worktree {word} NAME."
 
 
 async def worktree(front: FrontEnd, argument: str) -> None:
-    """Begin in a worktree, or merge, remove or list them. Raises EngineError."""
-    word, _, name = argument.partition(" ")
-    action = {"merge": _merge, "remove": _remove, "list": _list}.get(word, _begin)
+    """Begin in a worktree, or merge, remove or list them; without an argument, ask. Raises EngineError."""
+    word, _, name = argument.strip().partition(" ")
+    action = {"": _choose, "merge": _merge, "remove": _remove, "list": _list}.get(word)
     try:
-        await action(front, argument if action is _begin else name.strip())
+        if action is None:
+            await _begin(front, argument)
+        else:
+            await action(front, name.strip())
     except GitFailure as failure:
         raise EngineError(str(failure)) from failure
+
+
+async def begin_in_fresh_worktree(front: FrontEnd) -> None:
+    """Make a worktree with a name of its own choice, and a conversation in it. Raises EngineError."""
+    try:
+        await _begin(front, "")
+    except GitFailure as failure:
+        raise EngineError(str(failure)) from failure
+
+
+async def _choose(front: FrontEnd, _: str) -> None:
+    """Ask for a worktree that exists, or for the name of a new one."""
+    found = await standings(front.services.runner, await _source(front))
+    options = [Option(one.worktree.name, one.worktree.name, facts_of(one)) for one in found[: front.most_options]]
+    chosen = (
+        await front.pick("New conversation in which worktree?", [Option(NEW, NEW_WORDS), *options]) if found else NEW
+    )
+    if chosen == NEW:
+        chosen = (await front.ask_line("Name of the new worktree, and of its branch phoenix/NAME")).strip()
+    if chosen:
+        await _begin(front, chosen)
 
 
 async def worktree_at_start(runner: ProcessRunner, folder: Path, name: str, base: str) -> tuple[Made, tuple[str, ...]]:
