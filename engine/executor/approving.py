@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from msgspec.structs import replace
+
 from engine.executor.equipment import extension_folders
 from engine.executor.requests import ApprovalAnswer, ApprovalChoice
 from engine.executor.session import Session
@@ -25,6 +27,8 @@ from tools.wording import both_ends, one_line
 
 MOST_TIMES: Final = 3
 """Questions about one call; a call that changes once more is refused."""
+EDITORS: Final = ("patch", "write_file")
+"""Tools that edit a file: an answer for the conversation is about all of them."""
 LONGEST_SUMMARY: Final = 60
 """Characters of a call in the row about its approval."""
 KEPT_CHANGING: Final = "{name} was not run: what it would do changed after each approval."
@@ -106,6 +110,8 @@ def keep_rule(session: Session, choice: ApprovalChoice, text: str, question: Que
         return why
     now = session.ports.clock.now()
     kept = [Rule(NET, host) for host in hosts_in(rule.pattern)] if rule.tool == NET else [bind(rule, call)]
+    if choice is ApprovalChoice.CONVERSATION and text == question.rule and rule.tool in EDITORS:
+        kept = [bind(replace(rule, tool=editor), call) for editor in EDITORS]  # "every edit of" the file
     project = "" if choice is ApprovalChoice.EVERYWHERE else str(project_of(session.record.cwd))
     for one in kept:
         if choice is ApprovalChoice.CONVERSATION:

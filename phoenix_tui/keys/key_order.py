@@ -184,7 +184,7 @@ class KeyGate:
     def _letter(self, event: events.Key, *, typing: bool) -> KeyVerdict:
         focused = self._app.focused
         if focused is self._composer:
-            if self._composer.answering.wants(event.key, is_empty=not self._composer.text):
+            if self._composer.answering.wants(event.key, is_empty=self._composer.is_blank_for(event)):
                 self._is_answer = True
                 return KeyVerdict.WAIT
             self._text_at = event.time

@@ -474,12 +474,18 @@ class Composer(Still, ShellKeys, TextArea):
         event.stop()
         event.prevent_default()
 
+    def is_blank_for(self, event: events.Key) -> bool:
+        """True where a letter may answer: the text is empty, or is this letter alone, which came too early to do so."""
+        return not self.text or self.text == event.character
+
     def _answers(self, event: events.Key) -> bool:
         """Answer the question; a letter counts only without text typed behind it."""
-        if event.is_printable and event is not self.answering.settled:
+        writes, is_blank = event.is_printable, self.is_blank_for(event)
+        if writes and event is not self.answering.settled:
             self.answering.note_typing()
-        elif letter := self.answering.letter_of(event.key, writes=event.is_printable, is_empty=not self.text):
-            self.keys.host.answer(letter)
+        elif letter := self.answering.letter_of(event.key, writes=writes, is_empty=is_blank):
+            if self.keys.host.answer(letter) and self.text == event.character:
+                self.keys.take()
             return True
         if event.is_printable and not self.text:
             self.answering.begin()

@@ -36,7 +36,7 @@ from engine.updates import (
 from tests.support.engine import EngineHarness, Providers, StubTool, engine_harness, run_turn, until
 from tests.support.long_run import FACTS, LongRunProvider, LongTool
 from tests.support.scripted_provider import Fail, Hang, Reply, ScriptedCall, Text
-from tools.contract import JsonObject, OutputChunk, ToolContext, ToolInputError
+from tools.contract import JsonObject, OutputChunk, ToolClass, ToolContext, ToolInputError
 
 HELLO = Reply((Text("hello there", 3),))
 BASH = Reply((Text("I look."), ScriptedCall("bash", '{"command": "ls"}', "t1")))
@@ -221,6 +221,17 @@ async def test_a_rule_that_does_not_match_the_call_is_refused_and_the_question_s
         )
         await conversation.wait_idle()
         assert (harness.rules.kept, len(harness.tool.calls)) == ([], 1)
+
+
+async def test_a_yes_to_the_edits_of_a_file_is_about_every_tool_that_edits(tmp_path: Path) -> None:
+    tools = [StubTool(name, ToolClass.EDIT, paths=(tmp_path / "a",)) for name in ("patch", "write_file")]
+    calls = Reply((ScriptedCall("patch", "{}", "t1"), ScriptedCall("write_file", "{}", "t2")))
+    async with engine_harness(tmp_path, calls, HELLO, tools=tools) as harness:
+        conversation = await harness.start("go", PermissionMode.ASK)
+        await until(partial(asks_for, conversation, "t1"))
+        await conversation.answer("t1", ApprovalAnswer(ApprovalChoice.CONVERSATION))
+        await conversation.wait_idle()
+        assert [len(tool.calls) for tool in tools] == [1, 1]
 
 
 class Doomed(StubTool):

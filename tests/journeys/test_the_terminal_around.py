@@ -101,7 +101,7 @@ async def test_errors_sent_to_a_file_leave_the_screen_on_the_terminal(tmp_path: 
 
 ALT_A, ALT_RIGHT = b"\x1ba", b"\x1b[1;3C"
 COLUMNS, ROWS = 160, 32
-TAKES = "y Yes, once s Yes, and this exact command in this conversation"
+TAKES = "s Yes, and this exact command in this conversation"
 """Row of answers once they are taken: before, a dot replaces each letter."""
 
 

@@ -53,7 +53,7 @@ async def test_a_command_is_asked_about_run_and_its_patch_shown(tmp_path: Path) 
         await asked(running)
         await running.shows("printf 'one\\n' > a.txt; echo made $((40 + 2))")
         assert not (tmp_path / "work" / "a.txt").exists()
-        await running.press("y", "wants to edit a.txt", "- one", "+ two")
+        await running.press("y", "Edit a.txt?", "- one", "+ two")
         await typing_guard()
         await running.press("y", "All done.", "a.txt +1 -1", "ready")
         assert (tmp_path / "work" / "a.txt").read_text() == "two\n"
@@ -126,7 +126,7 @@ async def test_no_and_no_with_a_reason_reach_the_model(tmp_path: Path) -> None:
     )
     async with serve(*answers) as server, program(with_claude(tmp_path, server.url)) as running:
         await asked(running)
-        await running.press("n", "Denied by you", "y Yes, once s Yes, and this exact command in this conversation")
+        await running.press("n", "Denied by you", "s Yes, and this exact command in this conversation")
         await running.press("r", "No, because …")
         await running.press("use make instead", "use make instead")
         await running.press(ENTER, "As you like.")

@@ -17,7 +17,7 @@ from engine.machine.states import Idle, is_busy
 from engine.ports import ConversationChanges
 from engine.updates import MessageSaved
 from phoenix_tui.widgets.answer_gate import GRACE
-from phoenix_tui.widgets.answer_keys import ENTER_PAUSE, TYPING_PAUSE
+from phoenix_tui.widgets.answer_keys import ENTER_PAUSE, TYPING_PAUSE, Answering
 from phoenix_tui.widgets.blocks.diff_rows import MOST_ROWS, DiffRow
 from phoenix_tui.widgets.question_text import answer_rows, colour_change, request_rows
 from tests.support.clocks import SteppedClock
@@ -33,7 +33,11 @@ def shown(shell: Any, part: str) -> str:
 
 async def asked(shell: Any, **changes: Any) -> tuple[Any, SteppedClock]:
     """A conversation with an open question that has been in view for a while."""
-    conversation = await shell.say("go")
+    return await ask_again(shell, await shell.say("go"), **changes)
+
+
+async def ask_again(shell: Any, conversation: Any, **changes: Any) -> tuple[Any, SteppedClock]:
+    """The same in a conversation that is in view."""
     time = SteppedClock()
     shell.answering.clock = time
     shell.answering.typed_at = shell.answering.entered_at = 0.0
@@ -107,13 +111,24 @@ async def test_another_folder_than_that_of_the_conversation_is_said(open_shell: 
         assert shown(shell, "asker").strip() == "◆ tests: Run a command?"
 
 
-async def test_a_letter_within_the_typing_pause_is_text(shell: Shell) -> None:
+async def test_a_lone_letter_within_the_typing_pause_is_tried_again(shell: Shell) -> None:
     conversation, time = await asked(shell)
     await shell.press("h", "backspace")
     time.seconds += TYPING_PAUSE - 0.01
-    await shell.press("y")
-    await shell.pilot.pause()
-    assert (conversation.answers, shell.composer.text) == ([], "y")
+    await shell.press("y", until=lambda: conversation.answers)
+    assert (conversation.answers, shell.composer.text) == ([("call-1", ApprovalAnswer(ApprovalChoice.ONCE))], "")
+
+
+def test_a_letter_with_more_behind_it_is_not_tried_again() -> None:
+    time = SteppedClock(10.0)
+    answering = Answering(time)
+    answering.since = 5.0
+    answering.note_typing()
+    stray = answering.note_stray("n")
+    assert stray is not None
+    time.seconds += 0.2
+    answering.note_typing()
+    assert not answering.try_again(stray)
 
 
 async def test_a_letter_counts_again_after_the_pause(shell: Shell) -> None:
@@ -123,12 +138,24 @@ async def test_a_letter_counts_again_after_the_pause(shell: Shell) -> None:
     await shell.press("y", until=lambda: conversation.answers)
 
 
-async def test_a_question_that_just_appeared_takes_no_letter(shell: Shell) -> None:
+async def test_a_question_that_just_appeared_takes_no_letter_and_lights_its_row(shell: Shell) -> None:
     conversation, time = await asked(shell)
     shell.answering.since = time.seconds - 0.1
+    await shell.press("n", until=lambda: shell.composer.text == "n")
+    await shell.until(lambda: "› n  No" in shell.text)
+    assert (conversation.answers, shell.composer.text) == ([], "")
+    time.seconds += ENTER_PAUSE
+    await shell.press("enter", until=lambda: conversation.answers)
+    assert conversation.answers == [("call-1", ApprovalAnswer(ApprovalChoice.DENY))]
+
+
+async def test_a_letter_typed_before_the_question_answers_when_it_is_pressed_again(shell: Shell) -> None:
+    conversation = await shell.say("go")
     await shell.press("y")
-    await shell.pilot.pause()
-    assert (conversation.answers, shell.composer.text) == ([], "y")
+    _, time = await ask_again(shell, conversation)
+    time.seconds += TYPING_PAUSE
+    await shell.press("y", until=lambda: conversation.answers)
+    assert (conversation.answers, shell.composer.text) == ([("call-1", ApprovalAnswer(ApprovalChoice.ONCE))], "")
 
 
 async def test_enter_behind_a_text_says_no_with_it_as_the_reason_and_the_rule_says_so(shell: Shell) -> None:
