@@ -22,50 +22,52 @@ if TYPE_CHECKING:
 
 
 class TabSheets(Sheets):
-    """Sheets and notices of one tab. The first sheet has the row of tabs, and so has each that takes its place; a
-    notice in place of a sheet is shown as one.
+    """Sheets and notices of one tab. The first sheet has the row of tabs, and so has each with its title that follows;
+    the others are opened from it, and lead back to it. A notice in place of a sheet is shown as one.
     """
 
     def __init__(self, screen: PhoenixScreen[None], tabs: Tabs, toasts: Notifier) -> None:
         super().__init__(screen)
         self._tabs = tabs
         self._toasts = toasts
-        self._kind: type[object] | None = None
-        """Class of the first sheet; None before it."""
+        self._own: tuple[type[object], str | None] | None = None
+        """Class and title of the first sheet; None before it."""
         self._notices: list[str] = []
         self._reading: asyncio.Future[None] | None = None
+        self.goes_back = False
+        """True when the tab is to be shown again: a sheet that was opened from it was left."""
 
     async def show(self, sheet: Sheet[Result]) -> Result | None:
         """Show a sheet and return its result; None after Esc, and where another tab is wanted."""
-        self._join(sheet)
-        return await super().show(sheet)
+        is_own = self._join(sheet)
+        result = await super().show(sheet)
+        self.goes_back = not is_own and not result
+        return result
 
     def read(self, heading: str, text: Content, hang: int = 0) -> None:
         """Show text to read."""
         sheet = TextSheet(heading, text, hang)
-        if self._join(sheet):
-            self._reading = self._screen.app.push_screen(sheet, wait_for_dismiss=True)
-        else:
-            super().read(heading, text, hang)
+        self.goes_back = not self._join(sheet)
+        self._reading = self._screen.app.push_screen(sheet, wait_for_dismiss=True)
 
     def tell(self, text: str, *, bad: bool = False) -> None:
         """Show a notice: in the sheet if that has not come."""
-        if self._kind is None:
+        if self._own is None:
             self._notices.append(text)
         else:
             self._toasts.tell(text, bad=bad)
 
     async def finish(self, title: str) -> None:
         """Wait until the tab is left."""
-        if self._kind is None:
+        if self._own is None:
             self.read(title, Content("\n".join(self._notices)))
         if self._reading is not None:
             await self._reading
 
     def _join(self, sheet: Sheet[Result]) -> bool:
-        """Give the row of tabs to the sheet of the tab, which may come back after one that it opened."""
-        self._kind = self._kind or type(sheet)
-        is_own = type(sheet) is self._kind and self._tabs.wanted is None
+        """Give the row of tabs to a sheet of the tab itself."""
+        self._own = self._own or (type(sheet), sheet.title)
+        is_own = (type(sheet), sheet.title) == self._own and self._tabs.wanted is None
         if is_own:
             self._tabs.join(sheet)
         return is_own
@@ -88,9 +90,10 @@ async def show_tabs(ctx: CommandContext, group: str, first: str) -> None:
             except ENGINE_ERRORS as error:
                 inside.tell(str(error), bad=True)
             await sheets.finish(tab.tab)
-            if row.wanted is None:
+            if row.wanted is None and not sheets.goes_back:
                 return
-            row.go_on(row.wanted)
-            ctx.tabs[group] = names[row.place]
+            if row.wanted is not None:
+                ctx.tabs[group] = names[row.wanted]
+            row.go_on(row.place if row.wanted is None else row.wanted)
     finally:
         row.paint()

@@ -148,7 +148,7 @@ REGISTRY: Final[tuple[SlashCommand, ...]] = (
         "extensions",
         "skills, commands, hooks, MCP and language servers of this folder, and their trust",
         "extensions",
-        run="trust.show_trust",
+        run="tabs.refuse",
     ),
     SlashCommand(
         "cost",

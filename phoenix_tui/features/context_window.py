@@ -205,7 +205,9 @@ async def answer_of(side: SideQuestions, question: str, earlier: Sequence[SideEx
 LISTED: Final = 100
 """Runs to choose from, the newest."""
 HANG: Final = 2
-NOTHING_COUNTED: Final = "Nothing was sent yet."
+NOTHING_COUNTED: Final = (
+    "Nothing was sent yet. After a message this shows its tokens and cost, by purpose, and those of the last run."
+)
 
 
 class CostReport(Struct, frozen=True):
@@ -354,7 +356,10 @@ def report_lines(report: StatisticsReport) -> list[str]:
     return [*filter(None, lines), *remarks(report.total)]
 
 
-NO_RUNS = "There are no runs to trace yet."
+NO_RUNS: Final = (
+    "There are no runs to trace yet. After a message this shows the calls of its run on a time line, with tokens and "
+    "cost."
+)
 
 
 async def traces_in_view(front: FrontEnd) -> list[TraceSummary]:

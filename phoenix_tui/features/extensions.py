@@ -107,8 +107,8 @@ def reply_details(reply: HookReply) -> str:
 
 
 NONE_HERE: Final = (
-    "There are no hooks here. They are read from hooks.json in the folder of config.toml, and in a project from "
-    ".phoenix/hooks.json and .claude/settings.json."
+    "Hooks are programs that run when something happens, such as before each edit. There are none: write them into "
+    "hooks.json in the folder of config.toml, or .phoenix/hooks.json of a project."
 )
 HOOKS_HEADING: Final = "Hooks"
 TRY: Final = "Run it with a sample input"
@@ -254,9 +254,10 @@ LONGEST_FACT: Final = 160
 LONGEST_DESCRIPTION: Final = 80
 SHOWN_BYTES: Final = 256 * 1024
 NONE: Final = {
-    InvocableKind.SKILL: "There are no skills: put NAME/SKILL.md into .claude/skills here, or into {folder}/skills.",
-    InvocableKind.COMMAND: "There are no command files: put NAME.md into .claude/commands here, or into "
-    "{folder}/commands.",
+    InvocableKind.SKILL: "Skills are instructions that the model loads when a task needs them, or you with /NAME. "
+    "There are none: put NAME/SKILL.md into .claude/skills here, or into {folder}/skills.",
+    InvocableKind.COMMAND: "Command files are prompts that /NAME sends. There are none: put NAME.md into "
+    ".claude/commands here, or into {folder}/commands.",
 }
 HEADINGS: Final = {InvocableKind.SKILL: "Skills", InvocableKind.COMMAND: "Command files"}
 READ: Final = "read"

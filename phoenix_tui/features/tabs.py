@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from engine.executor.requests import EngineError
 from phoenix_tui.features.catalogue import ALIASES, REGISTRY, SlashCommand
+from tools.clean import clean_line
 
 if TYPE_CHECKING:
     from phoenix_tui.features.front_end import FrontEnd
@@ -30,6 +32,12 @@ def find_tab(name: str, argument: str) -> tuple[str, str] | None:
         return (command.shown_in, same[0]) if same and not argument else None
     wanted = ALIASES.get(argument.lower(), argument.lower())
     return (name, wanted) if wanted in {"", *(one.name for one in tabs)} else None
+
+
+async def refuse(_: FrontEnd, argument: str) -> None:
+    """`/extensions` with a word that is no tab. Raises EngineError."""
+    names = ", ".join(one.name for one in tabs_of("extensions"))
+    raise EngineError(f"There is no /extensions {clean_line(argument)}; there are {names}.")
 
 
 def title_of(tab: SlashCommand, front: FrontEnd) -> str:

@@ -43,7 +43,10 @@ if TYPE_CHECKING:
     from engine.tracking.tracker import TaskBoards
 
 
-NOTHING_SENT: Final = "There are no tasks yet: nothing was sent in this conversation."
+NOTHING_SENT: Final = (
+    "There are no tasks yet: nothing was sent in this conversation. A model can keep a list of what you asked for and "
+    "how far it is; /track on begins that."
+)
 IN_SUB_AGENT: Final = "Sub-agents have no task board; their work belongs to the tasks of their parent."
 PAGE: Final = 50
 """Tasks of a page of the list that shows the newest first."""

@@ -22,7 +22,10 @@ from tools.wording import pluralize
 if TYPE_CHECKING:
     from phoenix_tui.features.trust_board import TrustBoard
 
-NO_FILES: Final = "Nothing extends Phoenix in this folder: no skills, commands, agents, hooks or servers."
+NO_FILES: Final = (
+    "Nothing extends Phoenix in this folder: no skills, commands, agents, hooks or servers. Such files are used after "
+    "your yes here; .claude/skills/NAME/SKILL.md is one."
+)
 OWN_HERE: Final = "Hooks and servers that you defined yourself start in this folder."
 OWN_APART: Final = (
     "Hooks and servers that you defined yourself start in a folder of their own, so that none runs what lies here."

@@ -326,7 +326,7 @@ class PickerSheet(Sheet[str]):
     def __init__(self, heading: str, choices: Sequence[PickerRow], *, current: str = "", takes: str = "") -> None:
         super().__init__()
         self._takes = takes or self.TAKES
-        self._heading = heading
+        self._heading = self.title = heading
         self._choices = choices
         self._found = list(choices)
         self._longest = max((_cells(one.words) for one in choices), default=1)

@@ -17,7 +17,8 @@ from tools.redaction import without_keys
 from tools.wording import pluralize
 
 NO_SERVERS: Final = (
-    "No MCP servers here. Define them in .mcp.json of the project, or with `phoenix mcp add NAME -- COMMAND`."
+    "No MCP servers here. Define them in .mcp.json of the project, or with `phoenix mcp add NAME -- COMMAND`; the "
+    "agent gets their tools."
 )
 MOST_SHARES: Final = 8
 NO_SANDBOX: Final = "This server is over HTTP, or not used: there is no sandbox to choose."

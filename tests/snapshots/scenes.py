@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
-from tests.snapshots import scenes_agents, scenes_list, scenes_rest, scenes_talk, scenes_writing
+from tests.snapshots import scenes_agents, scenes_list, scenes_rest, scenes_tabs, scenes_talk, scenes_writing
 from tests.snapshots.booth import Booth
 
 Scene: TypeAlias = Callable[[Booth], Awaitable[None]]
@@ -50,4 +50,8 @@ SCENES: Final[dict[str, Scene]] = {
     "tasks-hard": scenes_agents.tasks_hard,
     "tasks-empty": scenes_agents.tasks_empty,
     "trace": scenes_rest.trace,
+    "tabs-plan": scenes_tabs.plan,
+    "tabs-permissions": scenes_tabs.permissions,
+    "tabs-extensions": scenes_tabs.extensions,
+    "tabs-cost": scenes_tabs.cost,
 }

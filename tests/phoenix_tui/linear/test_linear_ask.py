@@ -79,7 +79,7 @@ async def test_sub_agents_are_said_as_they_begin_ask_and_end(claude: Claude) -> 
         await running.press("1\r", "TASK one:", "1. Read what it did", "2. Send it a hint")
         await running.press("1\r", "You: TASK one", "Ended: done. It is made.")
         assert b"owned" not in running.raw
-        await running.press("/cost\r", "itself,", "TASK two (general)", "replies: 2 calls")
+        await running.press("/cost\r1\r", "itself,", "TASK two (general)", "replies: 2 calls")
 
 
 async def test_one_that_goes_on_behind_a_conversation_at_rest_is_stopped_by_number_or_by_esc(claude: Claude) -> None:

@@ -94,6 +94,6 @@ async def test_a_decision_is_read_out_and_overruled(claude: Claude) -> None:
         )
         await running.press("/route alone\r", "Assistant: Alone.", "Ready, after")
         await running.press("/route alone\r", "No supervisor's decision is open.")
-        running.type("/cost\r")
+        running.type("/cost\r1\r")
         await running.shows("Last run:", "answered by: the main model alone", "you let the main model answer alone")
         await running.press("/route off\r", "Routing is off; the main model answers.")
