@@ -282,6 +282,12 @@ class Paced(Struct, frozen=True):
     seconds: float
 
 
+class PromptProgressed(Struct, frozen=True):
+    """Share of the prompt that the model's server has read, in per cent."""
+
+    percent: int
+
+
 class RunEnded(Struct, frozen=True):
     """The end of a run: its status as in `runs.status`, and the message for the user."""
 
@@ -388,6 +394,7 @@ Update: TypeAlias = (
     | RetryScheduled
     | Noticed
     | Paced
+    | PromptProgressed
     | RunEnded
     | ConversationChanged
     | JobsChanged

@@ -19,13 +19,13 @@ from engine.machine.effects import RequestLlm
 from engine.machine.messages import Role, TextBlock, Usage, text_in
 from engine.machine.states import run_of
 from engine.ports import (
+    BeforeReply,
     LimitsTold,
     ModelMessage,
     ModelReply,
     ModelRequest,
     Provider,
     ProviderError,
-    ProviderNotice,
     UsageTold,
 )
 from engine.ports.models import GrowingValues
@@ -338,7 +338,7 @@ async def reply_of(provider: Provider, request: ModelRequest, call: OpenCall, pa
     """
     async with aclosing(provider.stream(request)) as stream:
         async for item in stream:
-            call.streamed = call.streamed or not isinstance(item, LimitsTold | ProviderNotice)
+            call.streamed = call.streamed or not isinstance(item, BeforeReply)
             match item:
                 case UsageTold(usage, cost_usd):
                     call.usage, call.cost_usd = usage, cost_usd

@@ -47,10 +47,12 @@ from engine.machine.events import LlmFailed, LlmReplied
 from engine.machine.messages import Block, Role, StopReason, TextBlock, ToolUseBlock, Usage, text_in
 from engine.machine.views import CompactionDraft
 from engine.ports import (
+    BeforeReply,
     ConversationChanges,
     LimitsTold,
     ModelReply,
     ModelRequest,
+    PromptRead,
     Provider,
     ProviderError,
     ProviderNotice,
@@ -64,7 +66,7 @@ from engine.ports.extensions import HookEvent
 from engine.records import PermissionMode, StoredMessage
 from engine.records.runs import CallPurpose
 from engine.rewind.rewind import describe_restored_files
-from engine.updates import LiveTextDropped, Noticed, TextArrived, ThinkingArrived, ToolDrafted
+from engine.updates import LiveTextDropped, Noticed, PromptProgressed, TextArrived, ThinkingArrived, ToolDrafted
 from tools.contract import SandboxMode, ToolClass
 from tools.files.protected import find_home_links
 
@@ -192,8 +194,8 @@ async def _stream(
     draft, begun = ToolDraft(), ask.attempt == 0
     async with aclosing(provider.stream(request)) as stream:
         async for item in stream:
-            call.streamed = call.streamed or not isinstance(item, LimitsTold | ProviderNotice)
-            if not begun and not isinstance(item, UsageTold | LimitsTold | ProviderNotice):
+            call.streamed = call.streamed or not isinstance(item, BeforeReply)
+            if not begun and not isinstance(item, UsageTold | BeforeReply):
                 begun = True
                 publisher = session.publisher
                 if publisher.text or publisher.thinking:
@@ -213,7 +215,10 @@ async def _stream(
 
 
 def _show(
-    session: Session, call: OpenCall, draft: ToolDraft, item: TextDelta | ThinkingDelta | ToolCallDelta | ProviderNotice
+    session: Session,
+    call: OpenCall,
+    draft: ToolDraft,
+    item: TextDelta | ThinkingDelta | ToolCallDelta | ProviderNotice | PromptRead,
 ) -> None:
     """Pass one item of a reply under way on to the subscribers."""
     publish = session.publisher.publish
@@ -230,6 +235,8 @@ def _show(
                 _look_ahead(session, item.name)
         case ProviderNotice(text):
             publish(Noticed(text))
+        case PromptRead(percent):
+            publish(PromptProgressed(percent))
         case _:
             assert_never(item)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from engine.ports.models import (
+    BeforeReply,
     ImageBytes,
     LimitsTold,
     ModelInfo,
     ModelMessage,
     ModelReply,
     ModelRequest,
+    PromptRead,
     Provider,
     ProviderError,
     ProviderNotice,
@@ -55,6 +57,7 @@ from tools.clock import Clock
 
 __all__ = [
     "AppendMessage",
+    "BeforeReply",
     "Clock",
     "Committed",
     "ConversationChanges",
@@ -80,6 +83,7 @@ __all__ = [
     "Profile",
     "ProfileError",
     "Profiles",
+    "PromptRead",
     "Provider",
     "ProviderError",
     "ProviderNotice",

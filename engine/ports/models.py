@@ -115,6 +115,12 @@ class UsageTold(Struct, frozen=True):
     """US dollars that the service charges by its own statement; None: the price list decides."""
 
 
+class PromptRead(Struct, frozen=True):
+    """Share of the prompt that the model's server has read, in per cent."""
+
+    percent: int
+
+
 class ProviderNotice(Struct, frozen=True):
     """A sentence for the user: the request was changed after a refusal, and its answer follows."""
 
@@ -139,7 +145,9 @@ class ModelReply(Struct, frozen=True):
     """Word of the server for a search that failed; empty without one."""
 
 
-StreamItem: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | UsageTold | LimitsTold | ProviderNotice | ModelReply
+BeforeReply: TypeAlias = LimitsTold | ProviderNotice | PromptRead
+"""Items of a stream that are no part of the reply."""
+StreamItem: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | UsageTold | BeforeReply | ModelReply
 
 
 class ProviderError(Exception):

@@ -336,7 +336,7 @@ async def use_model(front: FrontEnd, reference: str) -> None:
     front.prefer(model=reference)
     await _remember(front, reference, before)
     if reference.startswith("local/"):
-        front.tell("This is a small local model; check its work.")
+        front.tell("This is a very small local model: for trying Phoenix, not for work.")
     if conversation is not None:
         await conversation.change(ConversationChanges(model=reference))
         if reference != before and (said := await change_sentence(front, conversation)):

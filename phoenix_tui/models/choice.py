@@ -123,7 +123,7 @@ def _on_this_machine(facts: ModelFacts) -> ModelChoice:
         return ModelChoice(
             reference,
             ChosenBy.EMBEDDED,
-            f"No API key is set: using {reference}, a small local model; check its work. {waiting}".rstrip(),
+            f"No API key is set: using {reference}, a very small model for trying, not for work. {waiting}".rstrip(),
             waiting,
         )
     return ModelChoice(

@@ -99,6 +99,8 @@ class StatusDetails(Struct, frozen=True):
     """Ends of sub-agents that wait to be read with the next message."""
     paced_until: float = 0.0
     """Monotonic time until which the call waits, to stay below the rate limit of its model."""
+    prompt_percent: int = 100
+    """Per cent of the prompt that the model's server has read, where it says so."""
     decides: bool = False
     """True while a summary waits for the user's decision."""
     suggestion: str = ""
@@ -210,6 +212,9 @@ def _label_wait(details: StatusDetails) -> str:
     return f"paced: {ceil(left)} s to stay below the rate limit" if left > 0 else ""
 
 
+WHOLE: Final = 100
+
+
 def _label_request(state: states.AwaitingLlm, details: StatusDetails) -> str:
     step = f" · step {state.run.iteration}/{state.run.max_iterations}" if state.run.iteration > 1 else ""
     if paced := _label_wait(details):
@@ -218,6 +223,8 @@ def _label_request(state: states.AwaitingLlm, details: StatusDetails) -> str:
         return f"preparing {clean_line(tool_label(details.drafting))}… {clock(details.elapsed)}{step}"
     if details.writing:
         return f"writing… {f'{details.rate:.0f} tok/s' if details.rate >= 1 else clock(details.elapsed)}{step}"
+    if details.prompt_percent < WHOLE:
+        return f"reading the prompt {details.prompt_percent} % · {clock(details.elapsed)}{step}"
     if state.continuations:
         return f"continuing (output limit) {state.continuations}/{states.CONTINUATIONS}"
     if state.attempt:

@@ -109,7 +109,7 @@ def covers(row: str, part: str, cell: int) -> bool:
 
 TICK: Final = 0.25
 """Seconds between two faces of the spinner."""
-REMARKS: Final = {"local": "small model: check its work", "demo": "rules, no model"}
+REMARKS: Final = {"local": "for trying, not for work", "demo": "rules, no model"}
 """Remark next to the models of a provider while they are in use."""
 NOT_KEPT: Final = "not saved"
 """Words shown while conversations are in memory only."""

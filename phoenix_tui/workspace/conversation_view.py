@@ -30,6 +30,7 @@ from engine.updates import (
     MessageSaved,
     Noticed,
     Paced,
+    PromptProgressed,
     QueueChanged,
     RouteCard,
     Routed,
@@ -336,7 +337,15 @@ class ConversationView:
                 self._follow_state(update)
             case ApprovalAsked(question=question):
                 self._ask(question is not None)
-            case MessageSaved() | LiveTextDropped() | ToolDrafted() | RunEnded() | Noticed() | Paced():
+            case (
+                MessageSaved()
+                | LiveTextDropped()
+                | ToolDrafted()
+                | RunEnded()
+                | Noticed()
+                | Paced()
+                | PromptProgressed()
+            ):
                 self._follow_event(update)
             case HookStarted() | HookEnded():
                 self._update(hook=hook_in_view(update))
@@ -489,7 +498,9 @@ class ConversationView:
             question = as_asked(question, record)
         self._parts.dock.ask(question, Path(record.cwd), place, time.monotonic())
 
-    def _follow_event(self, update: MessageSaved | LiveTextDropped | ToolDrafted | RunEnded | Noticed | Paced) -> None:
+    def _follow_event(
+        self, update: MessageSaved | LiveTextDropped | ToolDrafted | RunEnded | Noticed | Paced | PromptProgressed
+    ) -> None:
         match update:
             case MessageSaved(message=message):
                 self._follow_message(message)
@@ -507,6 +518,8 @@ class ConversationView:
                 self._toasts.tell(self._prefix_title(text))
             case Paced(seconds=seconds):
                 self.update_details(paced_until=time.monotonic() + seconds)
+            case PromptProgressed(percent=percent):
+                self.update_details(prompt_percent=percent)
 
     def _follow_message(self, message: StoredMessage) -> None:
         self._show_transcript(True)

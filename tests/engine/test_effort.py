@@ -11,12 +11,12 @@ from msgspec.structs import replace
 
 from engine.engine import ConversationOptions
 from engine.executor.engine_settings import EngineSettings
-from engine.ports import ConversationChanges, ImportTerms, ModelRequest, ProviderNotice, StreamItem
+from engine.ports import ConversationChanges, ImportTerms, ModelRequest, PromptRead, ProviderNotice, StreamItem
 from engine.ports.profiles import Profile
 from engine.records import PermissionMode
 from engine.run_options import LEVELS, Effort, nearest
 from engine.store import StorePaths, open_store
-from engine.updates import Noticed
+from engine.updates import Noticed, PromptProgressed
 from tests.support.engine import EngineHarness, StubTool, engine_harness, run_turn, until
 from tests.support.scripted_provider import Reply, Script, ScriptedCall, ScriptedProvider, Text
 
@@ -117,10 +117,11 @@ async def test_a_question_beside_the_conversation_has_no_effort(tmp_path: Path) 
 
 
 class NoticingProvider(ScriptedProvider):
-    """Says first that something was refused."""
+    """Says first that something was refused, then how much of the prompt was read."""
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
         yield ProviderNotice("m does not accept effort max")
+        yield PromptRead(40)
         async for item in super().stream(request):
             yield item
 
@@ -130,3 +131,4 @@ async def test_what_a_provider_says_about_a_refusal_reaches_the_user(tmp_path: P
     async with engine_harness(tmp_path, provider=provider) as harness:
         await harness.run("hello")
         assert [notice.text for notice in harness.seen(Noticed)] == ["m does not accept effort max"]
+        assert harness.seen(PromptProgressed) == [PromptProgressed(40)]

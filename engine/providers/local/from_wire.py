@@ -38,10 +38,17 @@ class _ErrorDetail(msgspec.Struct):
     type: str = ""
 
 
+class _PromptProgress(msgspec.Struct):
+    total: int = 0
+    cache: int = 0
+    processed: int = 0
+
+
 class _Event(msgspec.Struct):
     choices: list[_Choice] = []
     usage: _Usage | None = None
     error: _ErrorDetail | None = None
+    prompt_progress: _PromptProgress | None = None
 
 
 class ReplyPiece(Struct, frozen=True):
@@ -52,6 +59,8 @@ class ReplyPiece(Struct, frozen=True):
     """`stop`, `length` or empty."""
     usage: Usage | None = None
     error: str = ""
+    prompt_percent: int | None = None
+    """Share of the prompt that has been read, without what the server still knew; None in other events."""
 
 
 def read_event(payload: bytes) -> ReplyPiece | None:
@@ -67,7 +76,15 @@ def read_event(payload: bytes) -> ReplyPiece | None:
         return ReplyPiece(error=f"{event.error.type} {event.error.message}".strip())
     choice = event.choices[0] if event.choices else _Choice()
     text = choice.delta.content or "" if choice.delta else ""
-    return ReplyPiece(text, choice.finish_reason or "", _usage(event.usage))
+    return ReplyPiece(
+        text, choice.finish_reason or "", _usage(event.usage), prompt_percent=_prompt_percent(event.prompt_progress)
+    )
+
+
+def _prompt_percent(progress: _PromptProgress | None) -> int | None:
+    if progress is None or progress.total <= progress.cache:
+        return None
+    return max(0, min(100, 100 * (progress.processed - progress.cache) // (progress.total - progress.cache)))
 
 
 def _usage(counted: _Usage | None) -> Usage | None:

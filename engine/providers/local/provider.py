@@ -12,7 +12,16 @@ from typing import Protocol
 import msgspec
 
 from engine.machine.messages import Block, StopReason, TextBlock, ToolUseBlock, Usage
-from engine.ports import ModelInfo, ModelReply, ModelRequest, ProviderError, StreamItem, TextDelta, UsageTold
+from engine.ports import (
+    ModelInfo,
+    ModelReply,
+    ModelRequest,
+    PromptRead,
+    ProviderError,
+    StreamItem,
+    TextDelta,
+    UsageTold,
+)
 from engine.providers.events import EventParser
 from engine.providers.failures import OVERFLOW_MARKS, Service
 from engine.providers.http import LOCAL_IDLE_TIMEOUT, HttpService
@@ -24,7 +33,7 @@ from engine.providers.wire import encode_json
 
 PROVIDER = "local"
 CHAT = "/v1/chat/completions"
-NOTE = "small local model: check its work"
+NOTE = "very small local model, for trying Phoenix and not for work"
 IDLE_SECONDS = 600.0
 """A loaded model takes 2 GB, so it goes after ten minutes of silence; loading it again takes 2 to 13 s."""
 
@@ -134,6 +143,8 @@ class LocalProvider:
             async for piece in pieces:
                 finish, usage = piece.finish or finish, piece.usage or usage
                 talk.append(piece.text)
+                if piece.prompt_percent is not None:
+                    yield PromptRead(piece.prompt_percent)
                 if piece.usage is not None:
                     yield UsageTold(piece.usage)
                 if tools:

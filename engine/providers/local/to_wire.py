@@ -122,6 +122,7 @@ def encode_request(request: ModelRequest) -> bytes:
         "stream": True,
         "stream_options": {"include_usage": True},
         "cache_prompt": True,
+        "return_progress": True,
     }
     if tools:
         calls = list(_calls_of_turn(request.messages))

@@ -259,6 +259,7 @@ def follow(update: updates.Update, model: TranscriptModel) -> None:  # noqa: C90
             | updates.CallEnded()
             | updates.RetryScheduled()
             | updates.Paced()
+            | updates.PromptProgressed()
             | updates.JobsChanged()
             | updates.QueueChanged()
             | updates.AgentsChanged()
@@ -266,11 +267,10 @@ def follow(update: updates.Update, model: TranscriptModel) -> None:  # noqa: C90
             | updates.AnswerEnded()
             | updates.BackgroundSummary()
             | updates.TasksChanged()
-            | updates.HookStarted()
-            | updates.HookEnded()
-            | updates.ViewersLeft()
         ):
             pass  # status line, meter, question, queue and the rows of sub-agents show these
+        case updates.HookStarted() | updates.HookEnded() | updates.ViewersLeft():
+            pass  # likewise
         case _:
             assert_never(update)
 

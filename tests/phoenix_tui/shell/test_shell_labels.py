@@ -73,6 +73,8 @@ CASES: list[tuple[State, StatusDetails, str]] = [
         "paced: 2 s to stay below the rate limit",
     ),
     (AwaitingLlm(1, RUN, Requesting()), StatusDetails(4, paced_until=12.0, now=12.0), "thinking… 4 s"),
+    (AwaitingLlm(1, RUN, Requesting()), StatusDetails(4, prompt_percent=40), "reading the prompt 40 % · 4 s"),
+    (AwaitingLlm(1, RUN, Requesting()), StatusDetails(4, prompt_percent=100), "thinking… 4 s"),
     (AwaitingLlm(1, RUN, Requesting()), StatusDetails(4, writing=True, rate=41.2), "writing… 41 tok/s"),
     (AwaitingLlm(1, RUN, Requesting()), StatusDetails(4, drafting="bash"), "preparing bash… 4 s"),
     (AwaitingLlm(1, RUN, Requesting(), continuations=2), StatusDetails(4), "continuing (output limit) 2/3"),

@@ -16,7 +16,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.machine.messages import ImageBlock, Role, StopReason, TextBlock, ToolResultBlock, ToolUseBlock, Usage
-from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError, StreamItem, TextDelta, ToolCallDelta
+from engine.ports import (
+    ModelMessage,
+    ModelReply,
+    ModelRequest,
+    PromptRead,
+    ProviderError,
+    StreamItem,
+    TextDelta,
+    ToolCallDelta,
+)
 from engine.providers.local import serve as serve_script
 from engine.providers.local.from_wire import CutCall, ModelCallsTool, ReplyReader, SpokenReply
 from engine.providers.local.provider import NOTE, LocalProvider
@@ -122,6 +131,22 @@ async def test_a_reply_streams_as_text_and_counts_its_tokens(weights: Path) -> N
         items = await collect(provider, asks())
     assert "".join(item.text for item in items if isinstance(item, TextDelta)) == "Hello\nthere"
     assert items[-1] == ModelReply((TextBlock("Hello\nthere"),), StopReason.END_TURN, Usage(40, 20, 0, 60), "small")
+
+
+async def test_the_server_tells_how_much_of_the_prompt_it_has_read(weights: Path) -> None:
+    async def answer(talk: Talk) -> None:
+        assert json.loads(talk.seen.body)["return_progress"] is True
+        await talk.begin()
+        for processed in (60, 100, 160):
+            progress = {"total": 160, "cache": 60, "processed": processed, "time_ms": 9}
+            await talk.send(chunk({}, prompt_progress=progress))
+        await talk.send(chunk({"content": '{"reply": "Hi"}'}), chunk(finish="stop"), usage(160, 2, 60), DONE)
+        await talk.end()
+
+    async with speaking(weights, answer) as (provider, _, _):
+        items = await collect(provider, asks())
+    assert [item.percent for item in items if isinstance(item, PromptRead)] == [0, 40, 100]
+    assert items[-1] == ModelReply((TextBlock("Hi"),), StopReason.END_TURN, Usage(100, 2, 0, 60), "small")
 
 
 async def test_a_tool_call_becomes_a_tool_use_with_the_real_arguments(weights: Path) -> None:
@@ -380,7 +405,7 @@ async def test_it_is_described_as_small_blind_and_to_be_checked(weights: Path) -
     async with local(weights, FakeHost()) as provider:
         small, _ = await provider.models()
     assert (small.reference, small.context_window, small.vision, small.local) == ("local/small", 8192, False, True)
-    assert small.note == NOTE == "small local model: check its work"
+    assert small.note == NOTE == "very small local model, for trying Phoenix and not for work"
 
 
 ALL = ("bash", "read_file", "list_files", "search", "write_file", "patch", "think", "spawn_agents")
