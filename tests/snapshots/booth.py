@@ -16,6 +16,7 @@ from textual.strip import Strip
 
 from phoenix_tui.app import PhoenixApp
 from phoenix_tui.lifecycle.launch import Services
+from tests.snapshots.drawings import draw, drawing_of
 from tests.snapshots.looks import meanings, written
 from tests.support.fake_engine import FakeEngine, FakeOnboarding, FakeSettings, launch, services
 from tests.support.shell import Shell
@@ -81,11 +82,14 @@ class Booth:
 
     async def _compare(self, shell: Shell, name: str) -> None:
         self.taken.append(name)
-        path = self.folder / f"{name}.txt"
+        path, drawing = self.folder / f"{name}.txt", drawing_of(self.folder.name, name)
         if os.environ.get(RENEW):
             await rest(lambda: lines(shell))
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("\n".join(lines(shell)) + "\n", "utf-8")
+            if drawing is not None:
+                drawing.parent.mkdir(exist_ok=True)
+                drawing.write_text(draw(shell, name), "utf-8")
             return
         stored = path.read_text("utf-8").splitlines() if path.exists() else []
         await shell.pilot.pause()
@@ -98,7 +102,14 @@ class Booth:
 
         if not await poll(is_stored, patience):
             self.differences.append(difference(name, stored, lines(shell)))
+        if drawing is not None and not is_drawn_as(drawing, draw(shell, name)):
+            self.differences.append(f"{name}: {drawing.name} is another drawing, or is not there")
         self.differences += [f"{name}: {fault}" for fault in faults(strips, shell.app.size.width)]
+
+
+def is_drawn_as(drawing: Path, svg: str) -> bool:
+    """True where the stored drawing is the same."""
+    return drawing.exists() and drawing.read_text("utf-8") == svg
 
 
 async def resized(shell: Shell, columns: int, rows: int) -> None:
