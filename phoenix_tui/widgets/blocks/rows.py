@@ -169,6 +169,10 @@ class ToolView(Struct, frozen=True):
     since: float = 0.0
     """Monotonic start while it runs."""
     ended_processes: int = 0
+    pid: int = 0
+    """First process of a running command; 0 where it is not known."""
+    usage: str = ""
+    """CPU and memory of a command that runs for some seconds."""
     allowed: str = ""
     """The yes of the user, of a mode or of a rule that answered its question."""
 

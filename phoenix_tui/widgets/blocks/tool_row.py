@@ -387,6 +387,7 @@ def _right(view: ToolView, lines: int, is_open: bool, now: float) -> str:
     place = ["not sent"] if view.is_unsent else []
     place += [part for part in (_place(view), view.allowed) if part]
     if view.status is ToolStatus.RUNNING:
+        place += [view.usage] if view.usage else []
         return " · ".join([*place, duration_text(max(now - view.since, 0.0)) if view.since else "runs"])
     words = [*place, *_status_words(view, lines, is_open)]
     if view.ended_processes and view.status is not ToolStatus.CANCELLED:  # the row about the stop names them

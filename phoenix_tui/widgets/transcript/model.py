@@ -56,6 +56,9 @@ from tools.contract import (
 from tools.shell_output import all_lines, readable
 from tools.terminal.values import TerminalRows
 
+LONG: Final = 5.0
+"""Seconds from which a running command shows what it uses."""
+
 
 class CallBook:
     """Calls by id; `changed` collects the ids of those that look different since it was last emptied."""
@@ -162,7 +165,9 @@ class CallBook:
                 status = ToolStatus.ERROR if code else ToolStatus.SUCCESS
                 display = TerminalDisplay(readable(captured), code, lines=all_lines(captured))
                 self._put(replace(view, status=status, display=display, duration=seconds))
-            case ProcessStarted() | OutputSoFar():
+            case ProcessStarted(pid=pid):
+                self._put(replace(view, pid=pid))
+            case OutputSoFar():
                 pass
 
     def end(self, result: ToolResult, duration: float, ended_processes: int) -> None:
@@ -172,6 +177,12 @@ class CallBook:
         ended = replace(view, status=result.status, text=clean(result.text), display=display_of(result))
         processes = ended_processes or view.ended_processes
         self._put(replace(ended, duration=duration, ended_processes=processes))
+
+    def use(self, call_id: str, words: str) -> None:
+        """Note what a running command uses."""
+        view = self._views.get(call_id)
+        if view is not None and view.status is ToolStatus.RUNNING and view.usage != words:
+            self._put(replace(view, usage=words))
 
     def touch_running(self) -> None:
         self.changed.update(self._running)
@@ -410,6 +421,13 @@ class TranscriptModel:
     def add_notice(self, text: str) -> None:
         self.live.notices.append(text)
         self.dirty.add(self.count)
+
+    @property
+    def long_commands(self) -> Mapping[str, int]:
+        """Pids of the commands that run for `LONG` seconds, by their calls."""
+        now = self.clock.monotonic()
+        views = (view for one in self.calls.running if (view := self.calls.get(one)) is not None)
+        return {view.id: view.pid for view in views if view.pid and view.since and now - view.since >= LONG}
 
     def last_answer(self) -> str:
         """The newest answer as its source, the unsaved one of a stopped turn included."""

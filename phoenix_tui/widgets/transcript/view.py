@@ -37,6 +37,7 @@ from tools.contract import ImageRejected
 
 if TYPE_CHECKING:
     from phoenix_tui.images.source import Box, ImageSource
+    from tools.process.usage import UsageReader
 
 
 MOST_ROWS: Final = 400
@@ -190,6 +191,10 @@ class TranscriptTimers:
         self._frames = frames
         self._clock = Ticker(view, TICK_SECONDS, self._tick)
         self._colouring = False
+        self._usage: UsageReader | None = None
+        """Made with the first command that takes long."""
+        self._measures = False
+        """True while a thread looks at the commands."""
 
     def see_to(self) -> None:
         if not self._view.is_mounted:
@@ -202,6 +207,25 @@ class TranscriptTimers:
     def _tick(self) -> None:
         self._canvas.model.calls.touch_running()
         self._frames.request()
+        long = self._canvas.model.long_commands
+        if long and not self._measures:
+            self._measures = True
+            self._view.run_worker(self._measure(long), group="usage")
+
+    async def _measure(self, commands: Mapping[str, int]) -> None:
+        """Look at the use of commands in a thread, for the next frame of their rows."""
+        if self._usage is None:
+            from tools.process.usage import UsageReader  # noqa: PLC0415 - only for commands that take long
+
+            self._usage = UsageReader()
+        usage = self._usage
+        try:
+            usage.keep(set(commands.values()))
+            for call_id, pid in commands.items():
+                found = await asyncio.to_thread(usage.read, pid)
+                self._canvas.model.calls.use(call_id, found.words if found is not None else "")
+        finally:
+            self._measures = False
 
     def _colour(self) -> None:
         job = self._canvas.job_to_lex()

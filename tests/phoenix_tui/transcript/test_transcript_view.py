@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -55,7 +56,7 @@ from tests.support.screens import (
     snapshot,
 )
 from tests.support.waiting import poll
-from tools.contract import DiffDisplay, OutputChunk, TerminalDisplay, ToolRequest
+from tools.contract import DiffDisplay, OutputChunk, ProcessStarted, TerminalDisplay, ToolRequest
 
 
 async def settled(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
@@ -749,3 +750,17 @@ def test_the_words_of_init_are_not_the_users() -> None:
     drawing = Drawing(model, 60, Stack(model))
     (part,) = drawing.message_parts(said(1, text))
     assert [line.text for line in part.lines] == ["┃ /init", "┃ [the request of /init]"]
+
+
+async def test_a_command_that_runs_for_some_seconds_says_what_it_uses() -> None:
+    clock = SteppedClock()
+    app = TranscriptApp(clock)
+    async with app.run_test(size=(60, 10)) as pilot:
+        app.view.show(snapshot([said(1, "go"), answered(2, BASH)]))
+        app.view.apply(ToolStarted(ToolCall(BASH.id, BASH.name, BASH.input_json), None))
+        app.view.apply(ToolProgressed(BASH.id, ProcessStarted(os.getpid(), 0)))
+        clock.seconds += 4.9
+        assert app.view.canvas.model.long_commands == {}
+        clock.seconds += 0.2
+        assert app.view.canvas.model.long_commands == {BASH.id: os.getpid()}
+        await settled(pilot, lambda: " MB · 5.1s" in text_of(app))
