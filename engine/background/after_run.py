@@ -145,9 +145,7 @@ TITLE_INSTRUCTION: Final = (
 )
 LONGEST_TITLE: Final = 50
 """Characters of a title (SPEC STM-11)."""
-NEW_SMALL_MODEL: Final = (
-    "Titles, summaries and the task board are written by {model}, without thinking{cost} (cheap_model, /cost)."
-)
+NEW_SMALL_MODEL: Final = "{model} writes titles, summaries and the task board{cost} (cheap_model, /cost)."
 EXCERPT: Final = 1_500
 """Characters of each side that the model gets to see."""
 FIRST_MESSAGES: Final = 40
@@ -204,7 +202,7 @@ class Titler:
             is_new = bool(small_model(session)) and not await session.ports.library.has_called_model(model)
             aside = await ask_small(session, CallPurpose.TITLE, model, TITLE_INSTRUCTION, exchange)
             if is_new and (model := small_model(session)):
-                cost = "" if aside.cost_usd is None else f"; this title cost {dollars(aside.cost_usd)}"
+                cost = "" if aside.cost_usd is None else f"; this title was {dollars(aside.cost_usd)}"
                 session.publisher.publish(Noticed(NEW_SMALL_MODEL.format(model=model, cost=cost)))
             title = read_title(aside.text) or None
             await self._conversation.change_with_calls(ConversationChanges(suggested_title=title))

@@ -66,6 +66,8 @@ or it did not work and nobody tries again. Update a task that has ended to 'runn
 """The same bytes in every request, so that a provider can keep them in its cache."""
 LONGEST: Final = 1024
 """Characters of a message (SPEC ACX-15)."""
+END_OF_RESULT: Final = 40
+"""Characters of each end of the results of tools: what they came to is enough for a board."""
 LAST_PROGRESSES: Final = 6
 """Milestones that are shown (SPEC ACX-15)."""
 LAST_PREFERENCES: Final = 30
@@ -125,7 +127,10 @@ def messages_text(messages: Iterable[StoredMessage]) -> str:
 
 
 def _format_message(message: StoredMessage) -> str:
-    text = _cut(transcribe((message,), LONGEST * 4).strip(), LONGEST)
+    text = transcribe((message,), LONGEST * 4).strip()
+    if any(isinstance(block, ToolResultBlock) for block in message.blocks):
+        text = text if len(text) <= 2 * END_OF_RESULT else f"{text[:END_OF_RESULT]} … {text[-END_OF_RESULT:]}"
+    text = _cut(text, LONGEST)
     return f"<message id={message.seq}>{_escape_marks(text)}</message>"
 
 

@@ -18,7 +18,7 @@ from engine.executor.asking import BUDGET, THROTTLED, background_model, small_mo
 from engine.executor.engine_settings import EngineSettings
 from engine.executor.requests import EngineError
 from engine.executor.session import Ports, Session
-from engine.machine.messages import Role
+from engine.machine.messages import Role, ToolResultBlock, ToolUseBlock
 from engine.ports import ConversationChanges, OwnedElsewhere, ProviderError, StorageError
 from engine.ports.task_store import MessageTracking, TaskRefused
 from engine.records.tracked_tasks import TaskBoardView, TaskPage, TaskStatus, TrackedTask, TrackingStatus
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 FULL: Final = 16
-"""Waiting messages that are processed at once."""
+"""Waiting messages that are processed at once, rounds of tools left aside (SPEC DEC-26)."""
 OVERFLOW: Final = 16
 """Further messages that one pass takes along; the others come in a pass of their own."""
 MOST: Final = FULL + OVERFLOW
@@ -47,27 +47,32 @@ class TrackingBuffer(Struct, eq=False):
     idle: float = IDLE
     waiting: list[int] = field(default_factory=list[int])
     """Seqs, ascending."""
+    rounds: set[int] = field(default_factory=set[int])
+    """Waiting messages of rounds of tools, which belong to the answer that they lead to and do not fill a pass."""
     busy: bool = False
     """True during a pass: two of one conversation never overlap."""
     _due_at: float = 0.0
     _not_before: float = 0.0
 
-    def note_stored(self, seq: int, now: float) -> None:
+    def note_stored(self, seq: int, now: float, *, of_round: bool = False) -> None:
         """Note a stored message; the wait for silence begins again."""
         if seq not in self.waiting[-MOST:]:
             insort(self.waiting, seq)
+        if of_round:
+            self.rounds.add(seq)
         self._due_at = now + self.idle
 
     def restore(self, seqs: Iterable[int], now: float) -> None:
         """Take the messages that wait in the store as the waiting ones."""
         self.waiting = sorted(seqs)
+        self.rounds.intersection_update(self.waiting)
         self._due_at = now + self.idle
 
     def wait(self, now: float) -> float | None:
         """Seconds until a pass is due; 0 when it is, None where nothing waits."""
         if not self.waiting:
             return None
-        due_at = now if len(self.waiting) >= FULL else self._due_at
+        due_at = now if len(self.waiting) - len(self.rounds) >= FULL else self._due_at
         return max(due_at - now, self._not_before - now, 0.0)
 
     def begin(self, now: float) -> bool:
@@ -82,6 +87,7 @@ class TrackingBuffer(Struct, eq=False):
         """Take messages out; where some are left behind a whole pass, the next one follows at once."""
         taken = frozenset(seqs)
         self.waiting = [seq for seq in self.waiting if seq not in taken]
+        self.rounds -= taken
         if len(taken) >= MOST:
             self._due_at = now
 
@@ -135,7 +141,8 @@ class TaskTracker:
         """Count stored messages; look again when the conversation was changed."""
         match update:
             case MessageSaved(message) if message.role is not Role.SYSTEM and self.enabled:
-                self._buffer.note_stored(message.seq, self._now())
+                of_round = any(isinstance(block, ToolUseBlock | ToolResultBlock) for block in message.blocks)
+                self._buffer.note_stored(message.seq, self._now(), of_round=of_round)
                 self._status = replace(self._status, pending=self._status.pending + 1)
                 asyncio.get_running_loop().call_soon(self._publish)
                 self._schedule()

@@ -104,8 +104,7 @@ async def test_the_small_model_of_the_service_is_asked_without_thinking_and_told
         asked = [(request.model, request.effort) for request in service.requests]
         assert asked == [("main", Effort.DEFAULT), ("small", Effort.OFF)] * 2
         assert [update.text for update in harness.seen(Noticed)] == [
-            "Titles, summaries and the task board are written by scripted/small, without thinking; this title cost"
-            " $0.01 (cheap_model, /cost)."
+            "scripted/small writes titles, summaries and the task board; this title was $0.01 (cheap_model, /cost)."
         ]
 
 

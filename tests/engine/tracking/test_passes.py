@@ -20,7 +20,7 @@ from engine.tracking import tracker
 from engine.tracking.task_agent import INSTRUCTION, MOST_CALLS, TOOLS
 from engine.updates import Noticed
 from tests.support.engine import EngineHarness, engine_harness, until
-from tests.support.scripted_provider import Fail, Hang, ScriptedCall, ScriptedProvider
+from tests.support.scripted_provider import Fail, Hang, Reply, Script, ScriptedCall, ScriptedProvider, Text, says
 from tests.support.storage import query
 from tests.support.tracking import BY_HAND, FINISH, TRACKING, agent, append, board, call, insert, say, settled
 
@@ -157,6 +157,25 @@ async def test_preferences_stay_on_the_board_where_notes_are_off(tmp_path: Path)
         await say(conversation, "with tabs")
         await harness.engine.tasks.flush(conversation.id)
         assert (harness.seen(Noticed), notes_below(tmp_path)) == ([], [])
+
+
+async def test_rounds_of_tools_begin_no_pass_and_their_results_are_sent_by_both_ends(tmp_path: Path) -> None:
+    rounds = [Reply((ScriptedCall("bash", f'{{"command": "{n}{"y" * 3_000} the end"}}'),)) for n in range(12)]
+    provider = ScriptedProvider({
+        "main": Script((*rounds, *says("done").replies)),
+        "cheap": Script(after=Reply((Text("nothing"),))),
+    })
+    async with engine_harness(tmp_path, provider=provider, settings=BY_HAND) as harness:
+        conversation = await harness.conversation()
+        await say(conversation, "go")
+        assert (await harness.engine.tasks.board(conversation.id)).status == TrackingStatus(pending=26, enabled=True)
+        assert asked(harness) == []
+        await harness.engine.tasks.flush(conversation.id)
+        (request,) = asked(harness)
+        result = first_text(request).partition("<message id=3>")[2].partition("</message>")[0]
+        assert "ran 0yyy" in result
+        assert result.endswith("yyy the end]")
+        assert len(result) < 100
 
 
 class Breaks(ScriptedProvider):
