@@ -224,7 +224,8 @@ async def test_what_it_prints_is_shown_without_its_escape_sequences(shell: Shell
 async def test_without_any_that_is_said(shell: Shell) -> None:
     await shell.say("go")
     await shell.type("/jobs")
-    await shell.press("space", "enter", until=lambda: "This conversation has no background commands." in shell.toasts)
+    await shell.press("space", "enter", shows="This conversation has no background commands.")
+    assert shell.toasts == []
 
 
 async def typed(shell: Shell, text: str) -> None:

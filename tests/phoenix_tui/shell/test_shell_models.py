@@ -236,8 +236,7 @@ async def test_a_new_conversation_begins_with_the_effort_chosen_before_it(open_s
     [
         (MODEL, "/effort off", "Effort off: claude-sonnet-5-5 is sent low, its nearest."),
         (MODEL, "/effort ultra", "Efforts: default, off, low, medium, high, max; or higher or lower."),
-        ("demo/guide", "/effort", "demo/guide has no levels of effort."),
-        ("demo/guide", "/effort higher", "demo/guide has no levels of effort."),
+        ("demo/guide", "/effort higher", "demo/guide has no levels of effort. /model chooses another model."),
         ("demo/guide", "/effort high", "Effort high: demo/guide has no levels and is sent none."),
     ],
 )

@@ -178,7 +178,7 @@ async def test_what_another_process_owns_is_refused_with_its_reason(shell: Shell
     desk = shell.active
     desk.services = replace(desk.services, rewinding=two_turns())
     await shell.open(conversation)
-    await shell.enter("/rewind", until=lambda: "Process 12 has this conversation open." in shell.toasts)
+    await shell.enter("/rewind", shows="Process 12 has this conversation open.")
 
 
 async def test_without_files_only_the_conversation_is_offered_and_the_reason_said(shell: Shell) -> None:
@@ -217,8 +217,9 @@ async def test_branches_stand_as_a_tree_and_enter_goes_to_one(shell: Shell) -> N
 
 async def test_where_nothing_was_said_there_is_nothing_to_go_back_to(shell: Shell) -> None:
     await shell.press_at_once("escape", "escape")
-    await shell.until(lambda: shell.toasts)
-    assert shell.toasts == ["There are no prompts to rewind to yet."]
+    await shell.until(lambda: "There are no prompts to rewind to yet. Each message becomes one." in shell.text)
+    await shell.press("escape", until=lambda: shell.top is shell.screen)
+    assert shell.toasts == []
 
 
 async def test_a_third_escape_begins_another_pair(shell: Shell) -> None:

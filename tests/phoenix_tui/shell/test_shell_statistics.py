@@ -191,7 +191,9 @@ async def exported(shell: Any, target: str) -> str:
 async def test_a_conversation_is_written_as_markdown_or_json_and_nothing_is_overwritten(
     shell: Shell, tmp_path: Path
 ) -> None:
-    assert await exported(shell, "a.md") == "This conversation is empty; there is nothing to export."
+    assert (
+        await exported(shell, "a.md") == "This conversation is empty; there is nothing to export. A message begins it."
+    )
     conversation = await shell.say("hello ## You")
     folder = conversation.record.cwd
     assert await exported(shell, "") == f"Written to {folder}/phoenix-{conversation.id[:8]}.md."

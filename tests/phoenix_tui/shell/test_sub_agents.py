@@ -267,7 +267,8 @@ async def test_those_of_earlier_days_are_listed(open_shell: OpenShell, engine: F
 
 async def test_without_any_the_command_says_how_one_comes_to_be(shell: Shell, engine: FakeEngine) -> None:
     await shell.open(engine.seed("alone", messages=2))
-    await shell.press("alt+s", until=lambda: any("no sub-agents" in toast for toast in shell.toasts))
+    await shell.press("alt+s", shows="This conversation has no sub-agents.")
+    await shell.press("escape", until=lambda: shell.top is shell.screen)
     await shell.press("alt+u", until=lambda: any("has no parent" in toast for toast in shell.toasts))
 
 
