@@ -22,6 +22,8 @@ from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.find_sheet import FindSheet
 from phoenix_tui.modals.peek_sheet import PeekSheet
 from phoenix_tui.modals.text_sheet import ConfirmSheet
+from phoenix_tui.widgets import conversation_list
+from tests.support.clocks import SteppedClock
 from tests.support.fake_engine import RUN, FakeEngine, question
 from tests.support.waiting import poll
 
@@ -127,6 +129,20 @@ async def test_a_zoomed_list_on_a_narrower_screen_has_no_preview(open_shell: Any
         await shell.until(lambda: "answer" in shell.text and shell.rows.size.width == 65)
         await shell.pilot.resize_terminal(110, 30)
         await shell.until(lambda: "answer" not in shell.text and shell.rows.size.width == 110)
+
+
+async def test_ages_go_on_while_nothing_else_happens(
+    open_shell: Any, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversation_list, "AGES_EVERY", 0.05)
+    seeded = engine.seed("one", messages=2)
+    clock = SteppedClock()
+    seeded.record = replace(seeded.record, updated_at=clock.now())
+    async with open_shell((100, 20)) as shell:
+        shell.rows.model.clock = clock
+        await shell.until(lambda: any(line.endswith("now") for line in column(shell)))
+        clock.seconds += 120.0
+        await shell.until(lambda: any(line.endswith("2m") for line in column(shell)))
 
 
 async def test_marked_rows_go_together_and_one_undo_brings_all_back(open_shell: Any, engine: FakeEngine) -> None:
