@@ -92,8 +92,7 @@ ANSWER: Final = Chain(
         Step(f"{V}/dock.py", "Dock.answer", "question"),
         Step(f"{V}/question_panel.py", "QuestionPanel.press", "_answer("),
         Step(f"{W}/screen.py", "WorkspaceScreen.on_question_panel_answered", "sending.answer"),
-        Step(f"{W}/sending.py", "Sending.answer", "active.accepts"),
-        Step(f"{W}/active_conversation.py", "ActiveConversation.accepts", "request("),
+        Step(f"{W}/sending.py", "Sending.answer", ".answer(call_id"),
         Step("engine/conversation.py", "Conversation.answer", "ask("),
         Step("engine/executor/user_requests.py", "ask", "inbox.put"),
         *LOOP,
@@ -113,8 +112,8 @@ ANSWER: Final = Chain(
         Step(f"{P}/zygote/supervisor.py", "Supervisor.run", "launch("),
         Step(f"{P}/zygote/supervisor.py", "launch", ""),
     ),
-    limit=19,
-    of_screens=6,
+    limit=18,
+    of_screens=5,
 )
 STOP: Final = Chain(
     "Esc to the killed tree and the written row",

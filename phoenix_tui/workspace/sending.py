@@ -368,11 +368,16 @@ class Sending:
         A reason that came too late goes into the composer: it is no message before it is sent.
         """
         active, conversation = self._active, self._active.conversation
-        taken = await active.accepts(
-            lambda one: find_asker(active.services.engine, one, call_id).answer(call_id, answer)
-        )
-        if not taken and answer.reason:
-            await give_back(active, conversation, answer.reason)
+        if conversation is None:
+            return
+        try:
+            receipt = await find_asker(active.services.engine, conversation, call_id).answer(call_id, answer)
+        except ENGINE_ERRORS as error:
+            receipt = Refused(str(error))
+        if isinstance(receipt, Refused):
+            self._toasts.tell(receipt.reason, bad=True)
+            if answer.reason:
+                await give_back(active, conversation, answer.reason)
 
     @property
     def may_stop(self) -> bool:

@@ -357,10 +357,10 @@ async def test_the_user_is_asked_about_lines_and_rules_and_the_rules_hold_until_
         await running.send("one", "echo ran", "then without a question: bash(touch *)", "until the run ends")
         await typing_guard()
         await running.press("y", "First.", "○ ready")
-        await running.send("two", "touch made-2", "approval")
+        await running.send("two", "touch made-2", "commands ask in this mode")
         await typing_guard()
         await running.press("n", "Second.", "○ ready")
-        await running.send("three", "echo ran", "in ask mode, commands need approval")
+        await running.send("three", "echo ran", "commands ask in this mode")
         await typing_guard()
         await running.press("y", "Third.")
     assert sorted(path.name for path in phoenix.cwd.glob("made-*")) == ["made-1", "made-3"]

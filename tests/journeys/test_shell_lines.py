@@ -221,7 +221,7 @@ async def test_sandbox_off_asks_as_before_and_the_wider_sandbox_is_confirmed(tmp
             await running.shows("no sandbox")
             await running.send("Do it")
             await asked(running)
-            await running.shows("in ask mode, commands need approval")
+            await running.shows("commands ask in this mode")
             await running.press("y", "First.", "○ ready")
             await running.send("/sandbox read-only", "Sandbox read-only:")
             await running.send("/sandbox off", "Change the sandbox from read-only to off?")

@@ -73,7 +73,7 @@ async def test_a_letter_typed_while_the_question_appears_is_text(tmp_path: Path)
         running.type("well, ")  # typing begins before the question appears
         await running.shows("well,")
         go_on.set()
-        await running.until(lambda: "y  once" in running.text.replace("\u00a0", " "))
+        await running.until(lambda: "y  Yes, once" in running.text.replace("\u00a0", " "))
         await running.press("yes, and then", "well, yes, and then")
         assert "asks" in running.text
         assert not (tmp_path / "work" / "made").exists()
