@@ -51,7 +51,7 @@ SCENE_OF: Final = {
     "AnswerLine": "plan",
 }  # fmt: skip
 """The scene in which each class is seen."""
-PAGES: Final = ("trust", "profiles")
+PAGES: Final = ("trust", "profiles", "tabs-plan")
 """Scenes of further pages."""
 WITHIN: Final = frozenset({"LineInput", "QuestionPanel", "Sheet", "AnsweringSheet", "TaskActionsSheet"})
 """Bases, and the line that many sheets have."""

@@ -12,6 +12,7 @@ from phoenix_tui.features.catalogue import BY_NAME, REGISTRY
 from phoenix_tui.features.tabs import find_tab, tabs_of
 from phoenix_tui.modals.base import Sheet
 from phoenix_tui.modals.tabs import TabRow
+from phoenix_tui.modals.text_sheet import ConfirmSheet
 from tests.phoenix_tui.shell.conftest import OpenShell
 from tests.support.fake_statistics import some_statistics
 from tests.support.shell import Shell
@@ -100,3 +101,13 @@ async def test_a_narrow_screen_keeps_the_title_in_use(open_shell: OpenShell) -> 
         shell.screen.action_command("extensions trust")
         await shell.until(partial(shows, shell, "Trust"))
         await shell.press("tab", until=partial(shows, shell, "Skills"))
+
+
+async def test_a_sheet_that_a_tab_opened_leads_back_to_the_tab(open_shell: OpenShell) -> None:
+    async with open_shell(size=(80, 24)) as shell:
+        shell.screen.action_command("permissions sandbox")
+        await shell.until(partial(shows, shell, "Sandbox"))
+        await shell.press("up", "enter", until=lambda: isinstance(shell.top, ConfirmSheet))
+        assert not shell.top.query(TabRow)
+        await shell.press("n", until=partial(shows, shell, "Sandbox"))
+        await shell.press("tab", until=partial(shows, shell, "Network"))
