@@ -62,6 +62,7 @@ class Phoenix:
             "PHOENIX_MODEL": "demo/guide",
             "PHOENIX_AUTO_TITLE": "false",
             "PHOENIX_TURN_SUMMARIES": "false",
+            "PHOENIX_TASK_TRACKING": "off",
             # Journeys that expect a question for every command; tests of the default pass PHOENIX_SANDBOX="".
             "PHOENIX_SANDBOX": "off",
             **self.extra,

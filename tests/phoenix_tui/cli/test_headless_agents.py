@@ -379,6 +379,21 @@ async def test_lines_offer_levels_by_number_and_say_what_is_in_use(claude: Claud
     assert efforts(server)[0] == "max"
 
 
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("", "anthropic/claude-haiku-5-5 writes titles, summaries and the task board, without thinking"),
+        ("openai/x", "openai/x writes titles, summaries and the task board, without thinking"),
+        ("off", "anthropic/claude-sonnet-5-5 writes titles and summaries itself; the task board is off unless"),
+    ],
+)
+async def test_doctor_names_the_model_of_requests_in_the_background(tmp_path: Path, setting: str, told: str) -> None:
+    given = {"PHOENIX_TASK_TRACKING": "auto"} | ({"PHOENIX_CHEAP_MODEL": setting} if setting else {})
+    ran = await with_claude(tmp_path, "http://127.0.0.1:9", **given).run("doctor", "--json")
+    (found,) = [one["text"] for one in ran.json if one["topic"] == "background"]
+    assert found.startswith(told)
+
+
 @pytest.mark.parametrize(("wanted", "progress", "asked"), [("auto", "disabled", 1), ("on", "success", 2)])
 async def test_a_run_keeps_the_task_board_where_the_user_chose_on(
     tmp_path: Path, wanted: str, progress: str, asked: int
