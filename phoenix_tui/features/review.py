@@ -50,6 +50,7 @@ MOST_KEPT: Final = 200
 NO_MODEL: Final = "The built-in guide cannot review; /model chooses a model."
 ABOUT: Final = "/review BASE reviews the changes since a branch or tag, /review COMMIT one commit."
 NONE_YET: Final = f"No changes to review here. {ABOUT}"
+SUBJECTS: Final = "Changes to review"
 WORKS: Final = "The review is at work; its findings come at its end."
 IN_WORDS: Final = "The review handed in no list; its answer says what it found."
 FIX: Final = "Fix this finding of a review of the changes here, and check that the fix works:\n\n{findings}"
@@ -84,12 +85,16 @@ class ReviewPage:
         self._front = front
         self._folder = folder_in_view(front)
         self._dropped = DroppedFindings(front.launch.state_folder)
+        self._subjects: tuple[PageRow, ...] | None = None
+        """Rows that begin a review; git is asked once while the page is open."""
 
     async def read(self) -> ListPage:
         """The page as it is now. Raises EngineError."""
         record = await self._find_review()
         rows, note = await self._read_findings(record) if record is not None else ((), "")
-        subjects = await self._list_subjects()
+        if self._subjects is None:
+            self._subjects = await self._list_subjects()
+        subjects = self._subjects
         return ListPage(
             title=record.title if record is not None and rows else "Review",
             rows=(*rows, *subjects),
@@ -232,8 +237,8 @@ class ReviewPage:
                 continue
             action = PageAction(partial(self.begin, what), TAKE, f"review the {subject.title}", closes=True)
             spoken = f"review the {subject.title}: {subject.size}"
-            row = PageRow("Review", f"review {what}", subject.title, subject.size, spoken=spoken, actions=(action,))
-            rows.append(row)
+            key = f"review {what}"
+            rows.append(PageRow(SUBJECTS, key, subject.title, subject.size, spoken=spoken, actions=(action,)))
         return tuple(rows)
 
     async def _find_bases(self) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ async def test_findings_are_listed_dropped_restored_and_sent_to_be_fixed(claude:
     repository(phoenix.cwd)
     async with on_screen(phoenix, columns=100) as running:
         await running.press("/review\r", "uncommitted changes", "staged changes", "changes since main", "Add b")
-        await running.press(ENTER, "Two findings in all.")
+        await running.press(ENTER, "2 findings · /review lists", "Two findings in all.")
         await running.press("/review\r", "High", "a.py:2", "Divides by zero", "b.py", "Has no test.")
         await running.press("d", "Dropped: a.py:2.")
         await running.press("u", "Restored.")
