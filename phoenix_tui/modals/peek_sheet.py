@@ -278,7 +278,7 @@ class PeekSheet(Sheet[str]):
         bold = f"bold {Tone.NEEDS_YOU.value}"
         if self._rule_since:
             why, effect = rule_effect(question, self._line.text.strip(), self._row.cwd)
-            words = why or hint(effect.split("\n")[0], "Enter allows in this project")
+            words = why or effect.partition("\n")[0] + "\nEnter allows in this project"
             return Content.styled(words, Tone.BAD.value if why else Tone.QUIET.value)
         rows = answer_rows(question, self.measure - INDENT, lit=NONE)
         opens = Content.styled(hint(("peek_open", "opens")), Tone.QUIET.value)
