@@ -159,9 +159,14 @@ def stop_agents(front: FrontEnd, views: Sequence[AgentView]) -> None:
     front.tell(f"{count_agents(len(working))} stopped; their results are kept.")
 
 
+def hint_line(view: AgentView) -> str:
+    """Heading of the line for a hint."""
+    return "Hint (it starts again in the background; its result stays)" if view.outcome is not None else "Hint"
+
+
 async def send_hint(front: FrontEnd, view: AgentView) -> None:
     """Ask for a hint and send it; a finished one resumes with it. Raises EngineError."""
-    sub_agents, text = front.services.engine.sub_agents, await front.ask_line("Hint")
+    sub_agents, text = front.services.engine.sub_agents, await front.ask_line(hint_line(view))
     if text.strip() and sub_agents is not None:
         await sub_agents.hint(view.id, text.strip())
         front.tell(hint_sent(view))

@@ -456,7 +456,7 @@ class AgentsSheet(AnsweringSheet):
 
     async def _hint(self, view: AgentView) -> None:
         name = clean_line(" ".join(view.task.split()))[:40]
-        ended = " (it resumes in the background)" if view.outcome is not None else ""
+        ended = " (it starts again in the background; its result stays)" if view.outcome is not None else ""
         text = await self.app.push_screen_wait(LineSheet(f"Hint for {name}{ended}"))
         if not text or not text.strip():
             return

@@ -274,7 +274,8 @@ def invitation(state: states.State, *, begun: bool, agent_counts: AgentCounts | 
     """Placeholder of the empty composer; `begun` is whether the conversation has messages."""
     agent_counts = agent_counts or AgentCounts()
     if agent_counts.is_agent and not isinstance(state, states.AwaitingApproval):
-        return "Type a hint for this sub-agent"
+        ended = isinstance(state, states.Completed | states.Failed)
+        return "A message starts this sub-agent again; its result stays" if ended else "Type a hint for this sub-agent"
     if agent_counts.asking or isinstance(state, states.AwaitingApproval):
         return "Press a letter to answer the question above"
     match state:

@@ -75,9 +75,9 @@ DIGITS: Final = 10
 
 
 def size_in_words(count: int) -> str:
-    """A number of bytes: 950 B, 4.2 kB, 84 kB, 1.2 MB."""
+    """A number of bytes: 950 B, 4.2 KB, 84 KB, 1.2 MB."""
     size, unit = float(count), "B"
-    for larger in ("kB", "MB", "GB"):
+    for larger in ("KB", "MB", "GB"):
         if size < KILOBYTE:
             break
         size, unit = size / KILOBYTE, larger

@@ -82,7 +82,7 @@ class LatePanels(WidgetPart):
 
 
 class ImageChips(Widget):
-    """`[image 1: 1568×882] 310 kB`; a click shows it, Backspace on an empty text drops the last. Empty: not shown."""
+    """`[image 1: 1568×882] 310 KB`; a click shows it, Backspace on an empty text drops the last. Empty: not shown."""
 
     DEFAULT_CSS = """
     ImageChips { height: auto; max-height: 5; padding: 0 1 0 2; display: none; }
@@ -132,7 +132,7 @@ def _chip(number: int, image: Attachment) -> str:
 
 
 def _size(image: Attachment) -> str:
-    return f"{max(image.bytes // 1_000, 1):,} kB"
+    return f"{max(image.bytes // 1_000, 1):,} KB"
 
 
 ROUTE_ANSWERS: Final = {"route_start": "y", "route_alone": "n", "route_edit": "e"}

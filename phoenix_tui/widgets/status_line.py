@@ -400,7 +400,7 @@ class TitleRow(Still, Widget):
             parts.append((f"{ASKING.mark(self._plain)}{heading.others_asking} ", ASKING.tone.value))
         if heading.others_unread and list_hidden:
             parts.append((f"{UNREAD.mark(self._plain)}{heading.others_unread} ", UNREAD.tone.value))
-        if meter := self._meter(width):
+        if (meter := self._meter(width)) and (width >= WIDE or not heading.parent):  # a sub-agent names its place there
             parts.append((f"{meter} " if list_hidden else meter, heading.context.tone.value))
         if list_hidden:
             opens = hint(("list", "list")) if width >= SPELLED_FROM and not heading.parent else short_key("list")

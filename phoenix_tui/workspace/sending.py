@@ -14,7 +14,7 @@ from textual.geometry import Size
 from textual.widget import Widget
 
 from engine.executor.requests import ENGINE_ERRORS, Accepted, ApprovalAnswer, NeedsYes, Receipt, Refused, shell_line
-from engine.machine.states import Errored, Idle, is_busy
+from engine.machine.states import Completed, Errored, Failed, Idle, is_busy
 from engine.machine.texts import BUSY
 from engine.records import Attachment, Delivery
 from engine.updates import Noticed
@@ -257,6 +257,7 @@ class Sending:
         active = self._active
         place = self.attaching.take()  # what is attached from now on belongs to the next message
         attached: tuple[Attachment, ...] = tuple(place.attached)
+        has_ended = False
         conversation: Conversation | None = None
         self._calls += text.startswith("/")
         try:
@@ -270,6 +271,7 @@ class Sending:
                 if queue or (chosen is not None and not interrupt):
                     delivery = Delivery.TOOL if steer else Delivery.IDLE if queue or chosen is None else chosen
                     ask = partial(conversation.queue.add, delivery=delivery)
+                has_ended = isinstance(conversation.state, Completed | Failed)
                 if conversation.record.agent is not None:
                     ask = Hinting(active.services.engine, conversation.id).say
                 receipt: Receipt = await ask(text, images, caps := caps_for(active, conversation))
@@ -294,7 +296,9 @@ class Sending:
         if in_view and conversation is not None and conversation.record.agent is not None:
             # Until it is read no message of the transcript contains it.
             words = one_line(clean_line(text), SHOWN_OF_HINT)
-            active.parts.transcript.apply(Noticed(f"your hint will be read with the next step: {words}"))
+            starts = "this sub-agent starts again with your hint, its result stays"
+            told = starts if has_ended else "your hint will be read with the next step"
+            active.parts.transcript.apply(Noticed(f"{told}: {words}"))
         await self._finish_sent(text, in_view=in_view)
 
     def _busy_delivery(self, conversation: Conversation) -> Delivery | None:

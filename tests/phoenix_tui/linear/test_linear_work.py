@@ -35,14 +35,14 @@ async def test_an_image_is_attached_by_its_path_said_and_sent(claude: Claude, tm
     async with in_lines(phoenix) as running:
         await running.press("/images\r", "No image is attached.")
         running.paste(f"'{shot}'")
-        await running.press("\r", "Attached 1: image, 1 by 1, 1 kB, png, from a shot.png.")
+        await running.press("\r", "Attached 1: image, 1 by 1, 1 KB, png, from a shot.png.")
         await running.press(f"/attach {shot}\r", "Attached 2:")
         running.type("/images\r")
         await running.shows(
-            "2 images attached to the next message.", "1. image, 1 by 1, 1 kB, png", "Number, or Enter for none:"
+            "2 images attached to the next message.", "1. image, 1 by 1, 1 KB, png", "Number, or Enter for none:"
         )
         await running.press("2\r", "Removed. 1 image attached.")
-        await running.press("/images 1\r", "Image 1: image, 1 by 1, 1 kB, png", "1. Keep it", "2. Remove it")
+        await running.press("/images 1\r", "Image 1: image, 1 by 1, 1 KB, png", "1. Keep it", "2. Remove it")
         running.type("1\r")
         await running.until(lambda: running.words.endswith("You:"), "the image is kept")
         await running.press("/image\r", "Image file:")

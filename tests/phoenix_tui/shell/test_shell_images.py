@@ -146,7 +146,7 @@ async def test_the_images_of_a_message_are_looked_at_and_taken_away_one_by_one(o
         await shell.pilot.click(chips, offset=(30, 0))
         await shell.until(lambda: isinstance(shell.top, ImageSheet))
         await shell.until(lambda: "Image 2 of 2" in shell.text)
-        assert "640×480 · 1 kB · png" in shell.text
+        assert "640×480 · 1 KB · png" in shell.text
         await shell.press("right", "d", until=lambda: len(chips.images) == 1)
         assert chips.images[0].id == "image-2"
         await shell.press("escape", until=lambda: not isinstance(shell.top, ImageSheet))
