@@ -248,7 +248,9 @@ class Rewinding(Struct, eq=False):
             points.append(RewindPoint(prompt.seq, prompt.at, prompt.text, len(prompt.image_ids), files, coverage))
         unfinished = sum(len(one.changes) for one in steps if one.state is StepState.RESTORING)
         family = await self.log.family(record.id)
-        return RewindList(record.cwd, tuple(points), _find_takeback(steps), unfinished, len(family))
+        last = await self._find_newest(record.id, steps)
+        takeback = None if last is None else Takeback(last.id, last.began, len(last.changes), last.undone_from)
+        return RewindList(record.cwd, tuple(points), takeback, unfinished, len(family))
 
     async def read_changes(self, record: ConversationRecord) -> Changed:
         """Changes of this conversation to its folder, including the current run. Raises StorageError."""
@@ -387,12 +389,27 @@ class Rewinding(Struct, eq=False):
             raise CannotRewind(UNFINISHED)
 
     async def _find_last(self, conversation_id: str) -> FileStep:
-        steps = await self.log.steps(conversation_id)
-        takeback = _find_takeback(steps)
-        step = next((one for one in steps if takeback is not None and one.id == takeback.step_id), None)
+        step = await self._find_newest(conversation_id, await self.log.steps(conversation_id))
         if step is None:
             raise CannotRewind("There is no rewind to undo.")
         return step
+
+    async def _find_newest(self, conversation_id: str, steps: Sequence[FileStep]) -> FileStep | None:
+        """The newest rewind that can be undone here: of this conversation, or one that left it for another branch."""
+        own, left = _find_rewind(steps), await self._find_left(conversation_id)
+        if left is None or (own is not None and own.began >= left.began):
+            return own
+        return left
+
+    async def _find_left(self, conversation_id: str) -> FileStep | None:
+        """The newest rewind from this conversation to another branch, as a restore of files here."""
+        others = [one.id for one in await self.log.family(conversation_id) if one.id != conversation_id]
+        steps = [step for other in others for step in await self.log.steps(other)]
+        left = [one for one in steps if one.undone_from == conversation_id and one.state is StepState.DONE]
+        newest = max(left, key=lambda one: one.began, default=None)
+        if newest is None or not newest.changes:
+            return None
+        return replace(newest, kind=StepKind.RESTORE, undone_from="")
 
     async def _preview(self, folder: Path, planned: tuple[PathChange, ...], coverage: Coverage) -> Preview:
         if not planned:
@@ -456,7 +473,7 @@ def _choose_changes(preview: Preview, overwrite: Collection[bytes]) -> tuple[Fil
     return tuple(one.change for one in files)
 
 
-def _find_takeback(steps: Sequence[FileStep]) -> Takeback | None:
+def _find_rewind(steps: Sequence[FileStep]) -> FileStep | None:
     """The newest rewind; a turn that came after it keeps it from nothing, its files are looked at."""
     rewinds = [one for one in steps if one.kind is not StepKind.TURN and one.state is StepState.DONE]
     if not rewinds:
@@ -464,7 +481,7 @@ def _find_takeback(steps: Sequence[FileStep]) -> Takeback | None:
     last = rewinds[-1]
     if not (last.undone_from if last.kind is StepKind.BRANCH else last.changes):
         return None
-    return Takeback(last.id, last.began, len(last.changes), last.undone_from)
+    return last
 
 
 def _coverage(steps: Sequence[FileStep], seq: int) -> Coverage:

@@ -69,6 +69,24 @@ async def test_both_go_back_and_both_come_again(tmp_path: Path) -> None:
         assert tree(it.cwd) == before
 
 
+async def test_a_rewind_can_be_undone_in_the_conversation_that_was_left(tmp_path: Path) -> None:
+    async with scene(tmp_path, 1) as it:
+        conversation = await it.conversation()
+        await it.turn(conversation, "first", write("a.txt", "1"))
+        after = tree(it.cwd)
+        (first,) = (await it.rewinding.points(conversation.record)).points
+        await it.rewinding.rewind(conversation.record, conversation.state, first.seq, RewindScope.BOTH)
+        assert tree(it.cwd) == {}
+        takeback = (await it.rewinding.points(conversation.record)).takeback
+        assert takeback is not None
+        assert (takeback.files, takeback.branch) == (1, "")
+        undone = await it.rewinding.undo(conversation.record, conversation.state)
+        assert (undone.conversation_id, undone.restored) == (conversation.id, 1)
+        assert tree(it.cwd) == after
+        await it.rewinding.undo(conversation.record, conversation.state)
+        assert tree(it.cwd) == {}, "the newest restore is the one that is undone"
+
+
 async def test_files_alone_go_back_and_come_again(tmp_path: Path) -> None:
     async with scene(tmp_path, 1, 1) as it:
         conversation = await it.conversation()
