@@ -262,12 +262,13 @@ async def test_what_the_user_stopped_is_not_interrupted_when_it_is_opened_again(
         assert "interrupted" not in shell.status
 
 
-async def test_the_list_counts_conversations_and_keeps_an_unsent_one_apart(open_shell: Any, engine: FakeEngine) -> None:
+async def test_the_list_counts_conversations_and_has_an_unsent_one_first(open_shell: Any, engine: FakeEngine) -> None:
     engine.seed("finished", messages=2)
     async with open_shell((120, 40)) as shell:
         await shell.type("a draft", shows="2 conversations")
         lines = [line[:28].strip() for line in shell.text.splitlines()]
-        assert [lines[0], lines[2]] == ["ready", "done"]
+        assert lines[0] == "recent"
+        assert ("New conv" in lines[1], "finished" in lines[2]) == (True, True)
         assert lines[-2] == "2 conversations"
 
 
