@@ -242,8 +242,6 @@ BACKGROUND: Final = frozenset({
     CallPurpose.SUGGESTION,
     CallPurpose.TRACKING,
     CallPurpose.ROUTING,
-    CallPurpose.COMPACTION,
-    CallPurpose.MEMORY,
 })
 """Purposes of the requests that the small model answers, without thinking (SPEC DEC-23)."""
 REFUSED_MODEL: Final = frozenset({400, 403, 404})
@@ -297,7 +295,7 @@ async def ask_aside(
     try:
         return await _ask_once(session, purpose, model, request)
     except ProviderError as error:
-        is_own = session.settings.cheap_model != AUTO or model in {session.record.model, session.settings.summary_model}
+        is_own = session.settings.cheap_model != AUTO or model == session.record.model
         if is_own or purpose not in BACKGROUND or error.status not in REFUSED_MODEL or error.context_overflow:
             raise
         session.model_use.refused_small.add(model)
@@ -452,8 +450,8 @@ def background_model(session: Session) -> str:
 
 
 def summary_model(session: Session) -> str:
-    """The model that summarizes this conversation."""
-    return session.settings.summary_model or background_model(session)
+    """The model that summarizes this conversation: its own, unless the user names one; a poor summary loses work."""
+    return session.settings.summary_model or named_cheap_model(session) or session.record.model
 
 
 def choose_model(session: Session, wanted: str, label: str) -> tuple[str, str]:

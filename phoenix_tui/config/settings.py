@@ -310,7 +310,12 @@ KEYS = {
         SettingKey(
             "compact_messages", int, 50, meaning="messages above which that is done; 0: only by compact_percent"
         ),
-        SettingKey("summary_model", str, "", meaning="model that summarizes; empty: cheap_model"),
+        SettingKey(
+            "summary_model",
+            str,
+            "",
+            meaning="model that summarizes; empty: a cheap_model you name, else the conversation's",
+        ),
         SettingKey("summary_tokens", int, 0, meaning="longest summary in tokens; 0: by what it replaces", most=32_000),
         SettingKey("summary_timeout", float, 120.0, meaning="seconds for a summary", least=1, most=3_600),
         SettingKey("prune_percent", int, 30, meaning="shorten old tool results from this fill level; 0: never"),
@@ -398,7 +403,7 @@ EMPTY = dict.fromkeys(("max_turns", "max_budget_usd", "timeout", "agent_budget_u
     "theme": "light or dark, like the terminal",
     "compact_percent": "never",
     "compact_messages": "only by fill level",
-    "summary_model": "the cheap_model",
+    "summary_model": "the conversation's",
     "summary_tokens": "by what it replaces",
     "prune_percent": "never",
     "clear_percent": "never",
