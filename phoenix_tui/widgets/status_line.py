@@ -371,7 +371,7 @@ class TitleRow(Still, Widget):
         if heading.tabbed:
             left = (place + folder if place else folder[2:])[1:].truncate(room, ellipsis=True)
         elif left.cell_length > room:
-            folder = folder if folder.cell_length <= beside - beside // 2 else Content("")
+            folder = Content("") if heading.parent or folder.cell_length > beside - beside // 2 else folder
             short = title.truncate(max(beside - folder.cell_length, SHORTEST_TITLE), ellipsis=True)
             left = Content.assemble(short, place, folder).truncate(room, ellipsis=True)
         return Content.assemble(left, " " * max(width - left.cell_length - right.cell_length, 1), right)
