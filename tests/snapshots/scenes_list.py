@@ -186,7 +186,7 @@ async def approvals(place: Booth) -> None:
         await shell.open(release)
         await shell.press("alt+a", shows="2 approvals wait")
         await place.take(shell, "approvals")
-        await shell.press("escape", until=lambda: shell.top is shell.screen and "a  always" in shell.text)
+        await shell.press("escape", until=lambda: shell.top is shell.screen and "a  Yes, always" in shell.text)
         shell.answering.since = shell.question.gate.since = 0.0  # in sight since long ago
         await shell.press("a", shows="allows in this project ·")
         await place.take(shell, "rule")

@@ -136,7 +136,7 @@ def _shows_the_loop(teller: Teller) -> None:
 async def plain(place: Booth) -> None:
     """Glyphs of ASCII, for terminals without UTF-8."""
     async with talking(place, asks_to_run, plain=True) as shell:
-        await shell.until(lambda: "y  once" in shell.text)
+        await shell.until(lambda: "y  Yes, once" in shell.text)
         await place.take(shell, "plain", (SMALL,))
 
 
@@ -162,8 +162,8 @@ def one(*steps: Callable[[Teller], None], **how: Any) -> Callable[[str], Callabl
 
 
 ONES: Final = {
-    "approval-bash": one(asks_to_run, shows="y  once"),
-    "approval-patch": one(asks_to_patch, shows="y  once"),
+    "approval-bash": one(asks_to_run, shows="y  Yes, once"),
+    "approval-patch": one(asks_to_patch, shows="y  Yes, once"),
     "streaming": one(reads, fails, patches, streams, shows="Both tests pass"),
     "drafting": one(drafts, shows="preparing write_file", sizes=(SMALL,)),
     "fixed": one(fixes, shows="should LIMIT"),
@@ -282,7 +282,7 @@ async def plan(place: Booth) -> None:
         async with place.opened() as shell:
             await shell.say("Bound the delay")
             shell.conversation.ask(plan_question(text))
-            await shell.shows("1 a")
+            await shell.shows("y  Yes, and ask")
             await place.take(shell, name, BOTH)
             if name == "short":
                 shell.answering.since = shell.question.gate.since = shell.answering.typed_at = 0.0  # long ago
