@@ -378,7 +378,7 @@ def effect(rule: Rule, tool_class: ToolClass, *, has_paths: bool = True) -> str:
         return f"Allows every {tool_label(rule.tool)}, until its server is changed."
     if not has_paths or tool_class not in FILE_CLASSES:
         return f"Allows every {rule.tool}." if pattern == "*" else f"Allows {rule.tool} {quote(pattern)} only."
-    if not WILDCARDS.search(_unescape(pattern)):
+    if not names_many(rule):
         return f"Allows {rule.tool} on {quote(_literal(pattern))} only."
     where = "anywhere on this machine" if pattern.startswith("/*") else ""
     where = where or ("" if pattern.startswith("/") else "inside the project")
@@ -422,6 +422,11 @@ def _hosts(pattern: str) -> str:
     named = pattern.removeprefix(DOMAIN)
     below = named.removeprefix("*.")
     return f"{quote(below)} only" if below == named else f"every host below {quote(below)}"
+
+
+def names_many(rule: Rule) -> bool:
+    """True when its pattern has wildcards: it may be for more than the path of one call."""
+    return WILDCARDS.search(_unescape(rule.pattern)) is not None
 
 
 def _unescape(pattern: str) -> str:

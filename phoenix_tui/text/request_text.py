@@ -383,7 +383,7 @@ def rule_scope(question: Question) -> str:
     # 1.5 ms of the first frame.
     from engine.permissions.command_rules import prefix_words, quote  # noqa: PLC0415 - as said
     from engine.permissions.hosts import NET, hosts_effect  # noqa: PLC0415 - as said
-    from engine.permissions.rules import is_command, parse_rule  # noqa: PLC0415 - as said
+    from engine.permissions.rules import FILE_CLASSES, effect, is_command, names_many, parse_rule  # noqa: PLC0415 - as said
 
     rule, request, name = parse_rule(question.rule), question.request, question.call.name
     if rule is None:
@@ -399,6 +399,8 @@ def rule_scope(question: Question) -> str:
         return "every start of sub-agents"
     if question.tool_class is ToolClass.NET:
         return f"every page of {clean_line(request.host)}" if request.host else SCOPES.get(name, f"every {name}")
+    if question.tool_class in FILE_CLASSES and names_many(rule):
+        return effect(rule, question.tool_class).removeprefix("Allows ").removesuffix(".")
     if request.paths:
         preview = request.preview
         path = preview.path if isinstance(preview, DiffDisplay) else short_path(request.paths[0])

@@ -106,14 +106,14 @@ async def test_a_sub_agent_has_the_effort_of_its_profile_or_else_its_parents(
     assert sent(harness) == [Effort.HIGH, taken, Effort.HIGH]
 
 
-async def test_a_question_beside_the_conversation_has_no_effort(tmp_path: Path) -> None:
+async def test_a_title_is_asked_for_without_thinking(tmp_path: Path) -> None:
     names = Reply((Text("A title"),), when="Assistant:")
     async with engine_harness(tmp_path, DONE, names, settings=EngineSettings(auto_title=True)) as harness:
         conversation = await harness.conversation()
         await conversation.change(ConversationChanges(effort=Effort.MAX))
         await conversation.say("hello")
         await until(lambda: len(harness.provider.requests) == 2)
-    assert sent(harness) == [Effort.MAX, Effort.DEFAULT]
+    assert sent(harness) == [Effort.MAX, Effort.OFF]
 
 
 class NoticingProvider(ScriptedProvider):

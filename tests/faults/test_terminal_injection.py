@@ -50,8 +50,11 @@ RAW = {
 C1 = re.compile(b"\xc2[\x80-\x9f]")
 OWN = re.compile(
     rb"\x1b\]22;[a-z]*\x07|\x1b\[2[23];0t|\x1b\]2;[^\x00-\x1f\x7f]*\x07|\x1b\]9;4;[0-9;]*\x07|\x1b\]11;\?\x1b\\"
+    rb"|\x1b\]8;id=[0-9a-f]{12};(?:https?://[!-~]+)?\x1b\\"
 )
-"""Phoenix's and Textual's own: pointer, title without a control, progress, the question for the background."""
+"""Phoenix's and Textual's own: pointer, title without a control, progress, the question for the background, and
+links with the id of the process to addresses that are written there.
+"""
 
 
 def got_through(running: Program, since: int = 0) -> dict[str, bytes]:

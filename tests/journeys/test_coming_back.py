@@ -209,7 +209,7 @@ async def test_a_question_is_answered_and_a_run_stopped_without_opening_them(cla
     phoenix, server = await claude(picks(model))
     async with program(phoenix, columns=120, rows=30) as running:
         await three_at_work(running, phoenix)
-        await running.press(CTRL_L, "needs you", "working", "done", "1◆ clean up", "3○ name a colour")
+        await running.press(CTRL_L, "needs you", "working", "recent", "1◆ clean up", "3○ name a colour")
         await running.press(b"g" + RIGHT, "touch cleaned", "No, tell it")
         await answered(running, "y", phoenix)
         await running.shows("1◐ count the", "2● clean up unread")

@@ -164,14 +164,14 @@ async def test_a_plan_is_made_changed_in_the_editor_and_carried_out(claude: Clau
     )
     phoenix, server = await claude(*answers, EDITOR=f"{sys.executable} {editor}")
     async with on_screen(phoenix, rows=40, columns=120) as running:
-        for mode in (" edits ·", " auto ·", " plan ·"):
+        for mode in (" edits ·", " plan ·"):
             await running.press(SHIFT_TAB, mode)
-        await running.send("Bound it", "proposes a plan", "• change delay", "approve, accept edits")
+        await running.send("Bound it", "Carry out this plan?", "• change delay", "Yes, and accept edits")
         await typing_guard()
         await running.press("e", "Plan", "# Bound the delay")
         await running.press(CTRL_G, "• run the tests")
         await typing_guard()
-        await running.press("1", "On it.", "todo 0/2 Change delay")
+        await running.press("3", "On it.", "todo 0/2 Change delay")
         running.type(CTRL_T)
         # The hint comes with the focus: without it Esc and the "/" behind it would be one write, which is Alt+/.
         await running.shows("1 ▸ Change delay", "2 ○ Run the tests", "Space done")
@@ -187,7 +187,7 @@ async def test_a_plan_is_made_changed_in_the_editor_and_carried_out(claude: Clau
 async def test_a_plan_that_waits_survives_a_kill_as_an_unanswered_call(claude: Claude) -> None:
     phoenix, server = await claude(calls("exit_plan", plan=PLAN), says("Fine."))
     async with on_screen(phoenix, "--permission-mode", "plan", rows=40, columns=120) as running:
-        await running.send("Bound it", "proposes a plan")
+        await running.send("Bound it", "Carry out this plan?")
         running.signal(signal.SIGKILL)
     assert rows(phoenix, "SELECT plan_text, permission_mode FROM conversations") == [("", "plan")]
     async with on_screen(phoenix, "-c", rows=40, columns=120) as running:

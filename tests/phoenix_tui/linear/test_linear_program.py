@@ -95,13 +95,13 @@ async def test_settings_and_search_are_there_too(tmp_path: Path) -> None:
 
 async def test_a_setting_is_chosen_changed_and_reset_by_numbers(tmp_path: Path) -> None:
     phoenix = phoenix_in(tmp_path)
-    listed = (await phoenix.run("--screen-reader", stdin=b"/config\n")).out
+    listed = (await phoenix.run("--screen-reader", stdin=b"/config all\n")).out
     number = next(line.partition(".")[0] for line in listed.splitlines() if ". max_turns: " in line)
     lines = [
         *("/config max_turns", "7"),
         *("/config mouse", "2"),
-        *("/config", number, "1", "9"),
-        *("/config", number, "2"),
+        *("/config all", number, "1", "9"),
+        *("/config all", number, "2"),
         "/config nothing 1",
     ]
     said = (await phoenix.run("--screen-reader", stdin="\n".join([*lines, ""]).encode())).out
@@ -112,7 +112,7 @@ async def test_a_setting_is_chosen_changed_and_reset_by_numbers(tmp_path: Path) 
         "2. Reset it: take it out of config.toml",
         "max_turns: 9, from",
         "max_turns: 0, from default.",
-        "There is no setting nothing. /config lists all.",
+        "There is no setting nothing. /config all lists them.",
     ]
     place = 0
     for piece in order:

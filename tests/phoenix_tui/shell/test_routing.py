@@ -226,7 +226,7 @@ async def test_cost_tells_of_the_last_run_and_of_any_other(open_shell: OpenShell
             CallSum(CallPurpose.REPLY, Totals(900, 80, cost_usd=0.01), 3, cancelled=1),
             CallSum(CallPurpose.ROUTING, Totals(200, 10, cost_usd=0.0), 1),
         ]
-        await shell.command("/cost")
+        shell.screen.action_command("cost")
         await shell.until(lambda: "Last run" in shell.text)
         assert "replies: 3 calls (1 stopped), 900 in, 80 out, $0.01" in shell.text
         assert "routing: 1 call, 200 in, 10 out, $0.00" in shell.text

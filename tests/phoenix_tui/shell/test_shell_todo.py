@@ -149,17 +149,17 @@ async def planned(shell: Any, plan: str = PLAN) -> Any:
 @pytest.mark.parametrize(
     ("key", "answer"),
     [
-        ("1", ApprovalAnswer(ApprovalChoice.ONCE, plan_choice=PlanChoice.ACCEPT_EDITS)),
+        ("3", ApprovalAnswer(ApprovalChoice.ONCE, plan_choice=PlanChoice.ACCEPT_EDITS)),
         ("a", ApprovalAnswer(ApprovalChoice.ONCE, plan_choice=PlanChoice.ACCEPT_EDITS)),
-        ("2", ApprovalAnswer(ApprovalChoice.ONCE, plan_choice=PlanChoice.ASK)),
-        ("3", ApprovalAnswer(ApprovalChoice.ONCE, plan_choice=PlanChoice.FRESH)),
-        ("5", ApprovalAnswer(ApprovalChoice.DENY, plan_choice=PlanChoice.LEAVE)),
+        ("1", ApprovalAnswer(ApprovalChoice.ONCE, plan_choice=PlanChoice.ASK)),
+        ("2", ApprovalAnswer(ApprovalChoice.ONCE, plan_choice=PlanChoice.FRESH)),
+        ("4", ApprovalAnswer(ApprovalChoice.DENY, plan_choice=PlanChoice.LEAVE)),
     ],
 )
 async def test_a_number_or_letter_answers_the_plan(open_shell: Any, key: str, answer: ApprovalAnswer) -> None:
     async with open_shell((120, 40)) as shell:
         conversation = await planned(shell)
-        await shell.shows("proposes a plan")
+        await shell.shows("Carry out this plan?")
         await shell.press(key, until=lambda: conversation.answers)
         assert conversation.answers == [("call-1", answer)]
 
