@@ -170,11 +170,12 @@ async def test_the_plan_is_rendered_and_its_answers_are_named(open_shell: Any) -
         await shell.shows("• change delay")
         assert "**" not in shell.text
         for words in (
-            "1 a  approve, accept edits",
-            "2 y  approve, ask before each change",
-            "3 s  approve, start with a fresh context",
-            "4 r  revise: say how",
-            "5 n  not now, stay in plan mode",
+            "› y  Yes, and ask before each change",
+            "  s  Yes, with a fresh context, and accept edits",
+            "  a  Yes, and accept edits",
+            "  n  No, stay in plan mode",
+            "  r  No, tell it what to change",
+            "  e  Edit the plan first …",
         ):
             assert words in shell.text
 
@@ -182,7 +183,7 @@ async def test_the_plan_is_rendered_and_its_answers_are_named(open_shell: Any) -
 async def test_remarks_are_written_on_a_line_or_as_a_message(open_shell: Any) -> None:
     async with open_shell((120, 40)) as shell:
         conversation = await planned(shell)
-        await shell.press("4", until=lambda: shell.question.line.is_open)
+        await shell.press("5", until=lambda: shell.question.line.is_open)
         await shell.type("add tests", shows="Enter sends your remarks; the agent revises its plan.")
         await shell.press("enter", until=lambda: conversation.answers)
         assert conversation.answers == [("call-1", ApprovalAnswer(ApprovalChoice.DENY, reason="add tests"))]
@@ -192,7 +193,7 @@ async def test_the_rule_above_a_message_says_that_it_asks_for_another_plan(open_
     async with open_shell((120, 40)) as shell:
         conversation = await planned(shell)
         shell.answering.clock.seconds += TYPING_PAUSE
-        await shell.type("more", shows="Enter: revise the plan, with these words")
+        await shell.type("more", shows="Enter: no, change the plan as this says")
         await shell.press("enter", until=lambda: conversation.answers)
         assert conversation.answers == [("call-1", ApprovalAnswer(ApprovalChoice.DENY, reason="more"))]
 
@@ -203,7 +204,7 @@ async def test_e_changes_the_plan_and_its_answer_carries_it(open_shell: Any) -> 
         await shell.press("e", until=lambda: isinstance(shell.top, EditSheet))
         await shell.type(" twice", "ctrl+s", shows="run the tests twice")
         shell.answering.clock.seconds += TYPING_PAUSE
-        await shell.press("2", until=lambda: conversation.answers)
+        await shell.press("1", until=lambda: conversation.answers)
         [(_, answer)] = conversation.answers
         assert answer == ApprovalAnswer(ApprovalChoice.ONCE, plan_choice=PlanChoice.ASK, plan=f"{PLAN} twice")
 
