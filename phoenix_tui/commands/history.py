@@ -149,7 +149,7 @@ class SheetRewindAsker:
     def __init__(self, ctx: CommandContext, rewinding: Rewinding) -> None:
         self._ctx = ctx
         twice = f"{key('stop')} {key('stop')}"
-        self.undo_keys = f"{twice}, then {key('rewind_undo')}"
+        self.undo_keys = f"/rewind, then {key('rewind_undo')}"
         self.undo_keys_over_text = f"{twice} to empty the line, then {self.undo_keys}"
         self.branching_keys = f"rewinding ({twice}) or /fork"
         self.tell = ctx.tell

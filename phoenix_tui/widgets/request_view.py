@@ -22,7 +22,7 @@ from tools.wording import pluralize
 TAIL: Final = 2
 """Rows of a long command that stay in sight: its end."""
 DIVIDER: Final = 1
-LEAST_PINNED: Final = 7
+LEAST_PINNED: Final = 6
 """Rows of room from which the end of a command gets rows of its own."""
 KEPT: Final = 4
 """Layouts that are kept: with and without a scrollbar, before and behind another width."""

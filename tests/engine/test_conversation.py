@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from functools import partial
 from pathlib import Path
@@ -457,7 +458,7 @@ async def test_a_conversation_that_another_process_owns_is_read_only(tmp_path: P
     async with engine_harness(tmp_path) as owner, engine_harness(tmp_path) as second:
         conversation = await owner.conversation()
         seen = await second.engine.open(conversation.id)
-        assert "read-only" in seen.read_only
+        assert seen.read_only == f"Open in another window (pid {os.getpid()}): answers and messages go there · /fork"
         assert await seen.say("hi") == Refused(seen.read_only)
         copy = await second.engine.fork(conversation.id)
         assert copy.read_only == ""

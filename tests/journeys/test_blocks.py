@@ -213,6 +213,8 @@ async def test_files_and_conversation_go_back_and_come_again(claude: Claude) -> 
 
         running.type(b"\x15")  # the prompt stands in the box: clear it
         await running.shows("Type to start")
+        running.type(ESC)  # the notice
+        await running.lacks("3 files restored.")
         await running.press(ESC + ESC, "u undo")
         await running.press("u", "All three are written.")
         await running.until(lambda: (work / "kept.txt").read_text() == "changed\n", "the files again")

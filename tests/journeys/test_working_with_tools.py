@@ -370,10 +370,10 @@ async def test_a_steered_message_is_read_with_the_results_of_the_running_command
             await running.press("/steer use tabs\r", "read with the next tool result")
         else:
             await running.press("use tabs", "use tabs")
-            await running.press(ALT_I, "with the next tool result")
+            await running.press(ALT_I, "given to this turn with its next tool result")
         (work / "go").touch()
         await running.shows("With tabs, then.")
-        await running.lacks("with the next tool result" if not lines else "\x00")
+        await running.lacks("given to this turn" if not lines else "\x00")
     results, words, note, *_ = end_of(server.requests[1])
     assert (results, words) == ("tool_result", "use tabs")
     assert note.startswith("[The user wrote this message while you were working.")

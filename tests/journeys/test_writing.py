@@ -175,7 +175,7 @@ async def test_up_and_a_letter_of_one_read_answer_the_question(tmp_path: Path) -
 
 async def test_a_chosen_completion_and_enter_of_one_read_run_it(tmp_path: Path) -> None:
     async with serve(says("Never asked.")) as server, on_screen(with_claude(tmp_path, server.url)) as running:
-        await running.press(b"/hel" + TAB + ENTER, "Keys")
+        await running.press(b"/hel" + TAB + ENTER, "Everyday keys")
         assert server.requests == []
 
 

@@ -448,8 +448,8 @@ MEANT: Final[dict[tuple[str, str], tuple[str, str]]] = {
     ("agent_asks", "enter"): ("answers", REASON),
     ("reason_line", "enter"): ("answers", LINE),
     ("peek", "enter"): ("sent", LINE),
-    ("card", "escape"): ("answers", "Esc closes the card, which says so: the main model answers alone"),
-    ("card_with_focus", "escape"): ("answers", "as above"),
+    ("card", "escape"): ("stopped", "Esc stops the run, in every focus"),
+    ("card_with_focus", "escape"): ("stopped", "as above"),
     ("busy", "escape"): ("stopped", "Esc stops the run, in every focus"),
     ("asked", "escape"): ("stopped", "Esc stops the run, in every focus"),
 }

@@ -295,7 +295,9 @@ async def test_the_first_screen_says_it_and_a_choice_is_remembered(tmp_path: Pat
     async with serve(*[lists] * 20) as server:
         phoenix = listening(tmp_path, server)
         async with program(phoenix) as running:
-            await running.shows("Found on this machine: ollama/planted", "/model uses it; until then", "demo/guide")
+            await running.shows(
+                "use the server found on this machine: ollama/planted; nothing is sent to it until then", "demo/guide"
+            )
             await running.ready()
             await running.send("/model ollama/planted")
             await running.shows("ask · no sandbox · planted ·")

@@ -193,7 +193,13 @@ class FakeConversation:
         self.record = replace(self.record, message_count=seq)
         return message
 
-    async def say(self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None) -> Receipt:
+    async def say(
+        self,
+        text: str,
+        image_ids: Sequence[str] = (),
+        caps: RunCaps | None = None,
+        attached: Sequence[TextBlock] = (),
+    ) -> Receipt:
         self.caps.append(caps)
         if self.hold is not None:
             await self.hold.wait()

@@ -67,7 +67,7 @@ class FakeTasks:
         self.set(conversation_id, replace(view, tasks=numbered))
         return last
 
-    async def flush(self, conversation_id: str) -> TrackingStatus:
+    async def flush(self, conversation_id: str, *, earlier: bool = True) -> TrackingStatus:
         self.flushed.append(conversation_id)
         view = await self.board(conversation_id)
         done = replace(view.status, success=view.status.success + view.status.pending, pending=0)

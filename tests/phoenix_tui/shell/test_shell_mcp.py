@@ -255,4 +255,4 @@ async def test_hostile_text_in_a_note_reaches_the_screen_cleaned(open_shell: Ope
 
 async def test_without_notes_a_sentence_says_so(shell: Shell) -> None:
     await shell.type("/memory", "escape", "enter")
-    await shell.until(lambda: any("Notes are not available here." in toast for toast in shell.toasts))
+    await shell.shows("Notes are not available here.")

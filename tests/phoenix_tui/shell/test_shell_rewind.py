@@ -120,7 +120,7 @@ async def test_going_back_shows_the_branch_with_the_prompt_in_the_box(shell: She
     assert left not in shell.engine.opened
     assert shell.toasts == [
         "1 file restored. You are in a new branch; "
-        "Esc Esc to empty the line, then Esc Esc, then u returns to the previous one.",
+        "Esc Esc to empty the line, then /rewind, then u returns to the previous one.",
         "Not restored: a.txt (holds other files).",
     ]
 
