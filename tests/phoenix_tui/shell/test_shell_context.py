@@ -84,6 +84,14 @@ async def test_a_part_that_is_out_is_put_back_by_the_same_key(shell: Shell) -> N
     await shell.type("x", until=lambda: conversation.context.asked == ["put back 6"])
 
 
+async def test_a_new_conversation_shows_no_cost_of_the_one_before(shell: Shell) -> None:
+    conversation = await shell.say("go on")
+    conversation.play(ContextChanged(90_000, 200_000, estimated=True, cost_usd=0.5))
+    await shell.shows("$0.50")
+    await shell.press("ctrl+n", until=lambda: "New conversation" in shell.text)
+    assert "$" not in shell.text
+
+
 async def test_c_summarizes_and_so_does_the_command_with_a_wish(shell: Shell) -> None:
     conversation = await opened(shell)
     await shell.type("c", until=lambda: conversation.context.asked == ["compact"])
