@@ -233,7 +233,7 @@ async def overlays(place: Studio) -> None:
         await running.shows("conversation list")
         await place.take("help", running)
         running.type(ESC)
-        await running.lacks("Keys and commands")
+        await running.lacks("Everyday keys")
         running.type("/")
         await running.shows("/resume", "1 conversation")  # once the draft is stored
         await place.take("slash-completion", running)
@@ -246,7 +246,7 @@ async def overlays(place: Studio) -> None:
 
 async def asked(running: Program, tool: str) -> None:
     """Wait until the tool's question can be answered by a letter."""
-    await running.shows(f"{tool} asks", "y once")
+    await running.shows(f"{tool} asks", "y Yes, once")
     await asyncio.sleep(TYPING_GUARD)
 
 

@@ -167,13 +167,13 @@ async def beside(tour: Tour) -> None:
 async def around(tour: Tour) -> None:
     """Palette, help, settings, models, profiles, what works here, the colours."""
     await tour.press(CTRL_P)
-    await tour.running.shows("Everything")
+    await tour.running.shows("Commands and settings")
     await tour.press("the")
     await tour.take("palette", "Everything", "theme")
     await tour.gone("Everything")
     await tour.press(F1)
-    await tour.take("help", "Keys and commands", "Everywhere")
-    await tour.gone("Keys and commands")
+    await tour.take("help", "Everyday keys", "Everywhere")
+    await tour.gone("Everyday keys")
     await tour.running.send("/config")
     await tour.take("settings", "Settings", "theme")
     await tour.press("notif", ENTER)
