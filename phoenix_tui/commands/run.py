@@ -53,8 +53,6 @@ class CommandContext(Struct, frozen=True):
     """Choices made before."""
     offered: list[str] = msgspec.field(default_factory=list[str])
     """Conversation that Enter on an empty line opens: it was open when Phoenix ended unexpectedly."""
-    tabs: dict[str, str] = msgspec.field(default_factory=dict[str, str])
-    """Tab that was turned to last, by the command of its group."""
     undo: list[UndoStep] = msgspec.field(default_factory=list[UndoStep])
     """Steps that u in the list undoes, the newest last."""
 

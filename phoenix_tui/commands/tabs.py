@@ -74,12 +74,10 @@ class TabSheets(Sheets):
 
 
 async def show_tabs(ctx: CommandContext, group: str, first: str) -> None:
-    """Show the tab `first`, or the one that was turned to last, and those that are wanted after it, until one is
-    closed.
-    """
+    """Show the tab `first`, empty for the first of all, and those that are wanted after it, until one is closed."""
     tabs, front = tabs_of(group), ScreenFrontEnd(ctx)
     names = [tab.name for tab in tabs]
-    row = Tabs([tab.tab for tab in tabs], names.index(first or ctx.tabs.get(group, names[0])))
+    row = Tabs([tab.tab for tab in tabs], names.index(first or names[0]))
     try:
         while True:
             tab, row.names = tabs[row.place], [title_of(one, front) for one in tabs]
@@ -92,8 +90,6 @@ async def show_tabs(ctx: CommandContext, group: str, first: str) -> None:
             await sheets.finish(tab.tab)
             if row.wanted is None and not sheets.goes_back:
                 return
-            if row.wanted is not None:
-                ctx.tabs[group] = names[row.wanted]
             row.go_on(row.place if row.wanted is None else row.wanted)
     finally:
         row.paint()

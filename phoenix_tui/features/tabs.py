@@ -21,7 +21,7 @@ def tabs_of(group: str) -> Sequence[SlashCommand]:
 
 def find_tab(name: str, argument: str) -> tuple[str, str] | None:
     """The sheet with tabs and the tab that a typed command opens, by the names of their commands; None for a command
-    that does something else. The tab is empty for the one in use, which a listed command opens without an argument.
+    that does something else. The tab is empty for the first one, which a listed command opens without an argument.
     """
     command = next((one for one in REGISTRY if one.name == name), None)
     tabs = tabs_of(command.shown_in or name) if command is not None else ()

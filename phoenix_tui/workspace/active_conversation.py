@@ -291,7 +291,9 @@ class ActiveConversation:
                 vim_esc_hint=before.vim_esc_hint,
             )
             heading = self.parts.title.heading.at(short_path(self.launch.cwd))
-            self.parts.title.heading = replace(heading, title="", parent="", place="", context=ContextUse(), cost_usd=0.0)
+            self.parts.title.heading = replace(
+                heading, title="", parent="", place="", context=ContextUse(), cost_usd=0.0
+            )
             self.parts.greet(True)
             self._select("")
 
