@@ -53,6 +53,7 @@ async def started(running: Program, marked: str) -> None:
 async def test_a_line_has_the_size_of_its_place_and_each_begins_where_the_last_one_ended(tmp_path: Path) -> None:
     script = "mkdir sub; cd sub; stty size; printf '1%%\\r2%%\\n\\033[31mred\\033[m\\n'"
     async with on_screen(with_script(tmp_path, "go", script), columns=100, rows=30) as running:
+        await running.send("!true", "recent", "ready")  # the list takes its column with the first conversation
         await running.send("!. ./go", "26 65", "2%", "red", "ready")
         await running.send("!basename $PWD; false", "work/sub · exit 1", "│ sub", "ready")
 

@@ -91,7 +91,7 @@ async def test_reading_that_takes_long_is_said_in_one_row(monkeypatch: pytest.Mo
         assert await poll(lambda: [row for row in app.shown() if row] == ["  reading…"])
         store.may.set()
         assert await poll(lambda: shows(app, 1))
-        assert not any("reading" in row for row in app.shown())
+        assert await poll(lambda: not any("reading" in row for row in app.shown()))
 
 
 async def test_a_way_back_before_anything_was_read_shows_what_was_there(monkeypatch: pytest.MonkeyPatch) -> None:
