@@ -396,20 +396,10 @@ class Rewinding(Struct, eq=False):
 
     async def _find_newest(self, conversation_id: str, steps: Sequence[FileStep]) -> FileStep | None:
         """The newest rewind that can be undone here: of this conversation, or one that left it for another branch."""
-        own, left = _find_rewind(steps), await self._find_left(conversation_id)
-        if left is None or (own is not None and own.began >= left.began):
+        own, left = _find_rewind(steps), await self.log.find_departure(conversation_id)
+        if left is None or not left.changes or (own is not None and own.began >= left.began):
             return own
-        return left
-
-    async def _find_left(self, conversation_id: str) -> FileStep | None:
-        """The newest rewind from this conversation to another branch, as a restore of files here."""
-        others = [one.id for one in await self.log.family(conversation_id) if one.id != conversation_id]
-        steps = [step for other in others for step in await self.log.steps(other)]
-        left = [one for one in steps if one.undone_from == conversation_id and one.state is StepState.DONE]
-        newest = max(left, key=lambda one: one.began, default=None)
-        if newest is None or not newest.changes:
-            return None
-        return replace(newest, kind=StepKind.RESTORE, undone_from="")
+        return replace(left, kind=StepKind.RESTORE, undone_from="")  # here it restored files alone
 
     async def _preview(self, folder: Path, planned: tuple[PathChange, ...], coverage: Coverage) -> Preview:
         if not planned:

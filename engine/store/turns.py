@@ -148,11 +148,15 @@ _ROOT = """WITH RECURSIVE up (id, branch_of, depth) AS (
         UNION ALL SELECT c.id, c.branch_of, depth + 1 FROM conversations AS c JOIN up ON c.id = up.branch_of
             WHERE depth < 1000)
     SELECT id FROM up ORDER BY depth DESC LIMIT 1"""
-_FAMILY = """WITH RECURSIVE down (id, depth) AS (
+_BELOW = """WITH RECURSIVE down (id, depth) AS (
         SELECT ?, 0 UNION SELECT c.id, depth + 1 FROM conversations AS c JOIN down ON c.branch_of = down.id
-            WHERE depth < 1000)
+            WHERE depth < 1000)"""
+_FAMILY = f"""{_BELOW}
     SELECT c.*, (SELECT MAX(seq) FROM messages WHERE conversation_id = c.id) AS message_count
     FROM conversations AS c JOIN down ON down.id = c.id WHERE c.partial IS NULL ORDER BY c.created_at, c.rowid"""
+_DEPARTURE = f"""{_BELOW}
+    SELECT s.* FROM file_steps AS s JOIN down ON down.id = s.conversation_id
+    WHERE s.undone_from = ? AND s.state = 'done' ORDER BY s.began DESC, s.rowid DESC LIMIT 1"""
 
 
 def show_in_place(connection: sqlite3.Connection, new: NewBranch) -> dict[str, str]:
@@ -312,6 +316,13 @@ class TurnLog(OwnedTables):
         if root is None:
             return []
         return [_read_branch(connection, row) for row in connection.execute(_FAMILY, (root["id"],)).fetchall()]
+
+    @reads
+    def find_departure(self, connection: sqlite3.Connection, conversation_id: str) -> FileStep | None:
+        """The newest rewind that left this conversation for another of its family; None without any."""
+        root = connection.execute(_ROOT, (conversation_id,)).fetchone()
+        row = connection.execute(_DEPARTURE, (root["id"], conversation_id)).fetchone() if root is not None else None
+        return _read_step(row) if row is not None else None
 
 
 FIRST_WORDS = 200
