@@ -314,7 +314,7 @@ def find_active_run(connection: sqlite3.Connection, conversation_id: str) -> str
 _PART_OF_ID: Final = re.compile(r"[0-9a-zA-Z-]{1,64}")
 _OVERVIEWS: Final = f"""SELECT r.*, substr(ltrim(m.text, char(10, 13, 32, 9)), 1, 200) AS words,
     c.title, c.agent_task, c.parent_id, c.owner_instance, p.owner_instance AS above, c.profile, c.cwd, c.model,
-    {_ANSWER} AS answered
+    COALESCE(r.output, {_ANSWER}) AS answered
     FROM runs AS r JOIN conversations AS c ON c.id = r.conversation_id
     LEFT JOIN conversations AS p ON p.id = c.parent_id
     LEFT JOIN messages AS m ON m.id = r.trigger_message_id WHERE c.partial IS NULL"""
