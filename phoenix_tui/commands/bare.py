@@ -29,39 +29,44 @@ class NoticeSheets(Sheets):
         super().__init__(screen)
         self._toasts = toasts
         self._notices: list[str] = []
-        self._is_open = False
+        self.is_open = False
         """True once there is a sheet, or the command has ended."""
 
     async def show(self, sheet: Sheet[Result]) -> Result | None:
         """Show a sheet and return its result."""
-        self._open()
+        self.open()
         return await super().show(sheet)
 
     def read(self, heading: str, text: Content, hang: int = 0) -> None:
         """Show text to read."""
-        self._open()
+        self.open()
         super().read(heading, text, hang)
 
     def tell(self, text: str, *, bad: bool = False) -> None:
         """Show a notice, or keep it."""
-        if self._is_open:
+        if self.is_open:
             self._toasts.tell(text, bad=bad)
         else:
             self._notices.append(text)
 
     def finish(self, command: SlashCommand) -> None:
         """Show the notices that no sheet followed, with the meaning of the command."""
-        if self._notices and not self._is_open:
+        if not self.is_open and (notices := self.take_notices()):
             meaning = f"{command.meaning[:1].upper()}{command.meaning[1:]}."
-            text = "\n".join((meaning, "", *self._notices))
-            self._notices.clear()
-            self.read(f"/{command.name}", Content(text))
-        self._is_open = True
+            self.read(f"/{command.name}", Content(f"{meaning}\n\n{notices}"))
+        self.is_open = True
 
-    def _open(self) -> None:
-        self._is_open = True
-        for text in self._notices:
-            self._toasts.tell(text)
+    def take_notices(self) -> str:
+        """The notices that were kept, a line each, which are shown by who takes them."""
+        text = "\n".join(self._notices)
+        self._notices.clear()
+        return text
+
+    def open(self) -> None:
+        """Note that a sheet comes: what was kept is shown beside it, as is all that is said from now on."""
+        self.is_open = True
+        if notices := self.take_notices():
+            self._toasts.tell(notices)
 
 
 async def run_bare(ctx: CommandContext, command: SlashCommand, run: CommandFunction) -> None:

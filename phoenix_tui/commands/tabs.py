@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from textual.content import Content
 
 from engine.executor.requests import ENGINE_ERRORS
+from phoenix_tui.commands.bare import NoticeSheets
 from phoenix_tui.commands.run import CommandContext, load_function
 from phoenix_tui.commands.screen_front_end import ScreenFrontEnd
 from phoenix_tui.features.tabs import tabs_of, title_of
-from phoenix_tui.modals.opening import Sheets
 from phoenix_tui.modals.tabs import Tabs
 from phoenix_tui.modals.text_sheet import TextSheet
 
@@ -21,18 +21,16 @@ if TYPE_CHECKING:
     from phoenix_tui.widgets.notices import Notifier
 
 
-class TabSheets(Sheets):
+class TabSheets(NoticeSheets):
     """Sheets and notices of one tab. The first sheet has the row of tabs, and so has each with its title that follows;
     the others are opened from it, and lead back to it. A notice in place of a sheet is shown as one.
     """
 
     def __init__(self, screen: PhoenixScreen[None], tabs: Tabs, toasts: Notifier) -> None:
-        super().__init__(screen)
+        super().__init__(screen, toasts)
         self._tabs = tabs
-        self._toasts = toasts
         self._own: tuple[type[object], str | None] | None = None
         """Class and title of the first sheet; None before it."""
-        self._notices: list[str] = []
         self._reading: asyncio.Future[None] | None = None
         self.goes_back = False
         """True when the tab is to be shown again: a sheet that was opened from it was left."""
@@ -46,21 +44,15 @@ class TabSheets(Sheets):
 
     def read(self, heading: str, text: Content, hang: int = 0) -> None:
         """Show text to read."""
+        self.open()
         sheet = TextSheet(heading, text, hang)
         self.goes_back = not self._join(sheet)
         self._reading = self._screen.app.push_screen(sheet, wait_for_dismiss=True)
 
-    def tell(self, text: str, *, bad: bool = False) -> None:
-        """Show a notice: in the sheet if that has not come."""
-        if self._own is None:
-            self._notices.append(text)
-        else:
-            self._toasts.tell(text, bad=bad)
-
-    async def finish(self, title: str) -> None:
-        """Wait until the tab is left."""
-        if self._own is None:
-            self.read(title, Content("\n".join(self._notices)))
+    async def wait_until_left(self, title: str) -> None:
+        """Wait until the tab is left; where no sheet came, its notices are one."""
+        if not self.is_open:
+            self.read(title, Content(self.take_notices()))
         if self._reading is not None:
             await self._reading
 
@@ -87,7 +79,7 @@ async def show_tabs(ctx: CommandContext, group: str, first: str) -> None:
                 await (await load_function(tab))(inside, "")
             except ENGINE_ERRORS as error:
                 inside.tell(str(error), bad=True)
-            await sheets.finish(tab.tab)
+            await sheets.wait_until_left(tab.tab)
             if row.wanted is None and not sheets.goes_back:
                 return
             row.go_on(row.place if row.wanted is None else row.wanted)
