@@ -159,9 +159,9 @@ def stop_agents(front: FrontEnd, views: Sequence[AgentView]) -> None:
     front.tell(f"{count_agents(len(working))} stopped; their results are kept.")
 
 
-def hint_line(view: AgentView) -> str:
+def hint_line(view: AgentView, heading: str = "Hint") -> str:
     """Heading of the line for a hint."""
-    return "Hint (it starts again in the background; its result stays)" if view.outcome is not None else "Hint"
+    return f"{heading} (it starts again in the background; its result stays)" if view.outcome is not None else heading
 
 
 async def send_hint(front: FrontEnd, view: AgentView) -> None:

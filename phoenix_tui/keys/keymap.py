@@ -442,7 +442,7 @@ COUNTED: Final = frozenset({
 TOGETHER: Final = {
     "go_1": ("Alt+1 … Alt+9", "open conversation 1 to 9 of the list"),
     "row_answer_1": ("1 … 4", "answer its question with that option"),
-    "answer_1": ("1 … 5", "give the answer with that number"),
+    "answer_1": ("1 … 6", "give the answer with that number"),
 }
 """Keys and meaning of each group of them, by the first one."""
 EVERYDAY: Final = (

@@ -20,7 +20,7 @@ from engine.executor.requests import ApprovalAnswer, ApprovalChoice, EngineError
 from engine.machine.states import AwaitingApproval
 from engine.ports import StorageError
 from engine.updates import AgentView, Unsubscribe
-from phoenix_tui.features.agents import Pending, as_asked, at_work, pending, pending_of
+from phoenix_tui.features.agents import Pending, as_asked, at_work, hint_line, pending, pending_of
 from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.keys.keymap import ANSWER_KEYS, Scope, bindings
 from phoenix_tui.modals.base import Sheet
@@ -456,8 +456,7 @@ class AgentsSheet(AnsweringSheet):
 
     async def _hint(self, view: AgentView) -> None:
         name = clean_line(" ".join(view.task.split()))[:40]
-        ended = " (it starts again in the background; its result stays)" if view.outcome is not None else ""
-        text = await self.app.push_screen_wait(LineSheet(f"Hint for {name}{ended}"))
+        text = await self.app.push_screen_wait(LineSheet(hint_line(view, f"Hint for {name}")))
         if not text or not text.strip():
             return
         try:
